@@ -123,7 +123,7 @@ def must_be_callable(primitive: Any) -> None:
     if not callable(primitive):
         raise TypeError(
             f"a rule is that of a function or another callable, not of {with_article(type(primitive).__name__)}\n"
-            "name the callable, and decorate the rule: @rrule(math.cbrt)"
+            "name the callable: @rrule(math.cbrt) above the rule, or nondiff(fn)"
         )
 
 

@@ -463,7 +463,7 @@ def test_an_error_of_ours_shows_the_line(wengert, arrays):
 
 
 @pytest.mark.parametrize(
-    "command", "trace grad jacobian hessian check explain why draw save".split()
+    "command", "trace grad jacobian hessian check explain why draw save demo".split()
 )
 def test_each_command_shows_examples(wengert, command):
     status, out, err = wengert(command, "--help")
@@ -484,6 +484,8 @@ def test_what_was_typed_wrong_is_told_in_one_line(wengert, arrays):
         assert err == "wengert: cannot write no/such/x.svg: no such folder\n"
     status, out, err = wengert("trace", "program.py:both", "2.0", "--value")
     assert err == "wengert: there is no option --value here; see --help\n"
+    status, out, err = wengert("draw", "program.py:f", "1.0", "2.0", "-o", "a.svg")
+    assert (status, err) == (2, "wengert: there is no option -o here; see --help\n")
 
 
 def test_a_message_of_several_lines_is_one_of_parts(wengert, monkeypatch):

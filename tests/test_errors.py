@@ -1,5 +1,6 @@
 """Errors say what, where and what to do; what other libraries call things gets the right form."""
 
+import decimal
 import re
 import traceback
 from pathlib import Path
@@ -11,16 +12,21 @@ import wengert
 from wengert import (
     CotangentError,
     EscapeError,
+    GradientError,
     GuardError,
+    NoRuleError,
     TangentError,
     TraceError,
     WengertError,
+    check_grads,
     checkpoint,
+    custom_rule,
     grad,
     hessian,
     jacobian,
     jit,
     jvp,
+    numeric_rule,
     pullback,
     rrule,
     settings,
@@ -53,6 +59,40 @@ def sign(x):
     if x > 0:
         return x
     return -x
+
+
+def steep_without_programs():
+    with jit(False):
+        grad(lambda x: (x * 1e-200) ** -1.0)(1.0)
+
+
+@numeric_rule
+def squares_into(x, out):
+    out[:] = x * x
+
+
+def filled(x):
+    out = np.empty(3)
+    squares_into(x, out)
+    return out.sum()
+
+
+@custom_rule
+def bare(x):
+    return 2.0 * x, lambda dy: 2.0 * dy
+
+
+@custom_rule
+def twice(x):
+    return x, lambda dy: (2.0 * dy,)
+
+
+def later(x):
+    yield x
+
+
+async def waits(x):
+    return x
 
 
 class Own(np.ndarray):
@@ -148,7 +188,35 @@ CASES = {
     "another type for a tape": (lambda: trace(sign, 1.0)("a"), TraceError, "is a str", "types and"),
     "a rule of a number": (lambda: rrule(3)(sign), TypeError, "not of an int", "@rrule("),
     "no switch": (lambda: jit(3), TraceError, "not an int", "jit(f)"),
-}
+    "an array of objects": (lambda: grad(total)(V.astype(object)), TraceError, "of object", "x.astype(float)"),
+    "an array of texts": (lambda: grad(len)(V.astype(str)), TraceError, "of <U", "an array of floats"),
+    "arrays of integers in a list": (
+        lambda: grad(lambda xs: 1.0 * xs[0].sum())([np.arange(3)]), TraceError, "a list with an array of int64",
+        "x.astype(float)",
+    ),
+    "fields": (lambda: grad(lambda x: x["a"].sum())(np.zeros(2, [("a", float)])), TraceError, "without", "x['a']"),
+    "a function given back": (lambda: grad(lambda x: total)(1.0), CotangentError, "a function", "call it"),
+    "a cotangent of another class": (
+        lambda: pullback(abs, V)[1](np.ma.ones(3)), CotangentError, "not one of the class MaskedArray", "ones_like",
+    ),
+    "a cotangent of nothing": (lambda: pullback(nothing, 1.0)[1](1.0), CotangentError, "None have none", "docs"),
+    "a pullback without a tuple": (lambda: grad(bare)(1.0), CotangentError, "bare", "return (dx,)"),
+    "values to come": (lambda: grad(later)(1.0), TraceError, "returns a generator", "def later(x):.*return a list"),
+    "asynchronous": (lambda: grad(waits)(1.0), TraceError, "an async function", "async def waits(x):.*synchronous"),
+    "a wrong derivative": (
+        lambda: check_grads(twice, (np.ones(9),)), GradientError, "9 of 9", "a kink, a wrong rule",
+    ),
+    "differences of nothing": (lambda: grad(filled)(V), TraceError, "squares_into returns None", "returns a number"),
+    "an object without numbers": (
+        lambda: grad(lambda x: float(decimal.Decimal(x)))(1.0), NoRuleError, "into which no gradient", "numeric_rule",
+    ),
+    "a slope beyond all floats": (
+        lambda: grad(lambda x: (x * 1e-200) ** -1.0)(1.0), NoRuleError, "larger than the largest float", "scale",
+    ),
+    "and without programs": (
+        steep_without_programs, NoRuleError, "larger than", "scale",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -176,10 +244,37 @@ def test_where_is_the_line_of_the_function_with_its_text():
     assert "\n    def text(x):\n" in str(error.value)
 
 
+def test_a_derivative_that_is_missing_shows_the_line_of_its_operation():
+    def opaque(x):
+        return x[np.lexsort((x,))].sum() + np.poly(x)[0] + np.random.poisson(x).sum()
+
+    def g(x):
+        return (x * 1e-200) ** -1.0
+
+    for ask in (lambda: grad(g)(1.0), lambda: jvp(g, (1.0,), (1.0,)), lambda: grad(opaque)(V)):
+        with pytest.raises(NoRuleError) as error:
+            ask()
+        *_, last = traceback.extract_tb(error.value.__traceback__)
+        assert last.filename == __file__ and last.name in ("g", "opaque")
+        assert last.line.startswith("return ")
+        assert error.value.__cause__ is None
+
+
 def test_compiled_code_is_named_by_what_the_user_has_called():
     pytest.importorskip("scipy")
     with pytest.raises(EscapeError, match=r"(?s)in cheapest\).*\n.*linprog\(\).*numeric_rule"):
         grad(cheapest)(-V)
+    with pytest.raises(EscapeError, match=r"\n    .*linprog\(.*\n"):
+        grad(cheapest)(-V)
+
+
+def test_what_cannot_be_called_otherwise_in_a_library_is_put_into_a_function():
+    distance = pytest.importorskip("scipy.spatial.distance")
+    with pytest.raises(
+        NoRuleError, match=r"(?s)cdist_euclidean has no rule\nput all.*nondiff"
+    ) as error:
+        grad(lambda x: distance.cdist(x, x).sum())(np.eye(2))
+    assert "pybind" not in str(error.value)
 
 
 def test_users_exceptions_show_the_users_frames_alone():
@@ -200,7 +295,9 @@ def test_users_exceptions_show_the_users_frames_alone():
 
 
 def test_settings():
-    with pytest.raises(AttributeError, match="no setting nosuch; there is programs"):
+    with pytest.raises(
+        AttributeError, match=r"no setting nosuch; there is programs\n.*settings\.programs = 128"
+    ):
         settings.nosuch = 3
     with pytest.raises(AttributeError, match="no setting nosuch"):
         settings.nosuch

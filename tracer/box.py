@@ -124,9 +124,13 @@ BOXES = frozenset((Box, ArrayBox))
 def lost(box: Box, where: str) -> EscapeError:
     """The error for a box that C code wants to strip of its tape."""
     site = places.user_site()
+    line = (
+        places.called_from(site) or site
+    )  # which a traceback misses where C code has caught the error
     return EscapeError(
         f"{places.blame(site)}: a traced {type(box.value).__name__} reached code "
-        f"that cannot record it (through {where}), so its gradient would be lost\n{places.advice()} "
+        f"that cannot record it (through {where}), so its gradient would be lost\n"
+        f"{places.quoted(line)}{places.advice()} "
         "(docs/errors.md#compiled-code)"
     )
 

@@ -78,7 +78,17 @@ from .origins import dependent
 from .out import call_with_out, has_out
 from .outline import Outline
 from .permissions import destructive
-from .places import LIBRARY, OURS, UNTRACED, blame, is_library, module_of, root_of, user_frame
+from .places import (
+    LIBRARY,
+    OURS,
+    UNTRACED,
+    blame,
+    is_library,
+    module_of,
+    quoted,
+    root_of,
+    user_frame,
+)
 from .plain_calls import as_caller, plain_call, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
@@ -788,9 +798,10 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         return known[1]
     code = code_of(fn)
     if code.co_flags & ASYNC:
+        site = Site.of_code(code)
         raise TraceError(
-            f"{Site.of_code(code).place}: {fn.__name__} is an async function, which cannot be "
-            "differentiated\ncall the synchronous part of it"
+            f"{site.place}: {fn.__name__} is an async function, which cannot be differentiated\n"
+            f"{quoted(site)}call the synchronous part of it"
         )
     if rewrite.is_twin(code):
         return fn  # which is kept nowhere, so that it dies as in plain Python

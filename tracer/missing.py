@@ -19,7 +19,7 @@ import numpy as np
 
 from .box import BOXES
 from .kinds import attribute, isinstance
-from .places import blame, in_words, is_library
+from .places import WITH_A_RULE, blame, in_words, is_others
 from .tape import Op, Site, caller_of
 
 # Where to look for a callable before the module that it names, which may be a private one.
@@ -34,7 +34,7 @@ def place_of_op(op: Op) -> str:
     known = caller_of(op)
     if known is not None or not op.site.filename:
         return known or blame(op.site)
-    if op.tape is None or not is_library(op.site.filename):
+    if op.tape is None or not is_others(op.site.filename):
         return in_words(op.site)
     return f"{in_words(op.site)} (called inside {op.tape.name}, {op.tape.site.place})"
 
@@ -46,17 +46,28 @@ def no_rule(
     kwargs: Any,
     why: str = "has no rule",
     place: str | None = None,
+    value: Any = 0.0,
 ) -> str:
-    """What to tell a user about a callable that cannot be differentiated, and was called with these arguments."""
+    """What to tell a user about a callable that cannot be differentiated: it gave ``value`` for these arguments."""
     module, name = address(fn)
+    if module is None and is_others(site.filename):  # nobody can call something else there
+        short = name.rpartition(".")[2]
+        return f"{place or blame(site)}: {short} {why}\n{IN_A_FUNCTION}"
     full = f"{module}.{name}" if module not in (None, "builtins") else name
     stub = "\n".join("    " + line for line in lines(fn, module, name, args, kwargs))
     todo = "paste one, and call it instead"
     if module is not None:
-        todo = (
-            f"wengert.numeric_rule({full}) lets finite differences stand in for one, or paste one"
-        )
+        above = f"wengert.numeric_rule({full})"
+        if not isinstance(value, (float, np.ndarray, np.generic)):
+            above = "@wengert.numeric_rule above a function that calls it and returns one array"
+        todo = f"{above} lets finite differences stand in for one, or paste one"
     return f"{place or blame(site)}: {full} {why}: {todo}\n{stub}"
+
+
+IN_A_FUNCTION = (
+    "put all that is done with it into a function from numbers and arrays to numbers and arrays, and let finite "
+    f"differences stand in with @wengert.numeric_rule above it; or {WITH_A_RULE} (docs/errors.md#compiled-code)"
+)
 
 
 def address(fn: Any) -> tuple[str | None, str]:

@@ -51,7 +51,7 @@ from .marks import (
     refuse,
     traced,
 )
-from .missing import no_rule
+from .missing import IN_A_FUNCTION, no_rule
 from .operators import is_integer
 from .origins import Origin, joined
 from .out import call_with_out, has_out
@@ -305,9 +305,12 @@ class Call:
         """It gives something that holds what was computed of traced values."""
         if is_one_of(type(value), BOXES):
             what = "returns what a function has computed that it calls, by ways that cannot be followed"
-        else:
-            what = f"returns {with_article(type(value).__name__)}, into which no gradient can be followed"
-        return NoRuleError(no_rule(self.fn, self.site, self.args, self.kwargs, what))
+            return NoRuleError(no_rule(self.fn, self.site, self.args, self.kwargs, what))
+        made_of = with_article(type(value).__name__)
+        return NoRuleError(
+            f"{blame(self.site)}: {fn_name(self.fn)} returns {made_of}, into which no gradient can be followed\n"
+            f"{IN_A_FUNCTION}"
+        )
 
 
 NUMBERLESS = (np.dtype, types.ModuleType)  # which keep no number that they were found by

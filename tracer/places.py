@@ -8,11 +8,12 @@ library   code of the standard library or of an installed package: the user's ow
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import sysconfig
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from ..rules.registry import (
     OURS as OURS,
@@ -36,15 +37,35 @@ def in_words(site: Site) -> str:
     return f"{site.place}, in {site.function}"
 
 
+def quoted(site: Site) -> str:
+    """A line of a message with the text of a place's line, or nothing where the source is not at hand."""
+    return f"    {site.text}\n" if site.text else ""
+
+
 def called_from(site: Site) -> Site | None:
-    """The line of the user's own that led to a place in somebody's library, as long as that is running."""
-    frame = sys._getframe(1) if is_library(site.filename) else None
+    """The line of the user's own that led to a place in a library, or in a rule, as long as that is running."""
+    frame = sys._getframe(1) if is_others(site.filename) else None
     while frame is not None:
         name = frame.f_code.co_filename
         if not is_library(name) and not name.startswith(GENERATED):
             return Site(name, frame.f_lineno or 0, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def raise_at(site: Site, error: BaseException) -> NoReturn:
+    """Raise an error at a line of the user's that has run before: the traceback ends there, with the line's text."""
+    error.__suppress_context__ = True
+    if not site.filename or is_others(site.filename):
+        raise error
+    tree = ast.parse("raise error.pop()")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.expr):
+            node.lineno = node.end_lineno = site.lineno
+            node.col_offset = node.end_col_offset = -1  # nothing in the line is to be underlined
+    code = compile(tree, site.filename, "exec")
+    exec(code.replace(co_name=site.function, co_qualname=site.function), {"error": [error]})
+    raise AssertionError
 
 
 def advice() -> str:
@@ -59,9 +80,14 @@ def advice() -> str:
         frame = frame.f_back  # type: ignore[assignment]
     what = "what is called there" if called is None else f"{called}()"
     return (
-        f"put the call of {what} into a function of numbers and arrays, and give that a rule with "
-        "@wengert.custom_rule, or let finite differences stand in with @wengert.numeric_rule"
+        f"put the call of {what} into a function of numbers and arrays, and let finite differences stand in with "
+        f"@wengert.numeric_rule above it; or {WITH_A_RULE}"
     )
+
+
+WITH_A_RULE = (
+    "write @wengert.nondiff above it, and call it in a @wengert.custom_rule with its derivative"
+)
 
 
 LIBRARY = tuple(
@@ -82,6 +108,11 @@ def is_library(filename: str) -> bool:
     if filename.startswith("<"):
         return not filename.startswith(TYPED)
     return filename.startswith(LIBRARY) or filename == ""
+
+
+def is_others(filename: str) -> bool:
+    """Whether a file is not the user's: a library's, or one of ours, in which rules lie that are traced."""
+    return is_library(filename) or filename.startswith(OURS)
 
 
 def module_of(fn: Any) -> str:

@@ -32,6 +32,7 @@ from .kinds import HEAP_TYPE as HEAP_TYPE
 from .kinds import IMMUTABLE, PROXIES, attribute, flags_of, hashed, is_one_of, isinstance, mro_of
 from .kinds import MISSING as MISSING
 from .kinds import static as static
+from .places import called_from
 from .structure import CONTAINERS, is_container
 from .tape import Site
 
@@ -189,8 +190,12 @@ class Reads:
 
     def problem(self, why: str, site: Site | None = None) -> None:
         """Note that the run cannot stand for other calls."""
-        place = f"{site.place}: " if site is not None and site.filename else ""
         if len(self.problems) < 8:
+            place = ""
+            if site is not None and site.filename:
+                caller = called_from(site)
+                led = f" (called from {caller.place})" if caller is not None else ""
+                place = f"{site.place}{led}: "
             self.problems.append(place + why)
 
     @property

@@ -272,6 +272,8 @@ def finish(
                 if tracer.reads is not None and (fn in ORDERED or "order" in kwargs):
                     tracer.reads.layout = True  # of another array it makes a copy
                 return known  # np.asarray(a) is a
+    if value is None:
+        must_give(fn, site)
     if value is None or value is NotImplemented:
         if value is None and not is_typed_by_operands(fn):  # it may be another for other values
             decide(tracer, append(tracer.tape, fn, args, kwargs, value, site), value)
@@ -356,10 +358,20 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
             return shows(tracer, value, arrays)
         return value
     raise TraceError(
-        f"{blame(op.site)}: {getattr(op.fn, '__name__', op.fn)} makes a "
-        f"{describe(value)} of traced values, through which no gradient can be followed\n"
+        f"{blame(op.site)}: {getattr(op.fn, '__name__', op.fn)} makes {with_article(describe(value))} "
+        "of traced values, through which no gradient can be followed\n"
         f"{advice_on(value)} (docs/errors.md#other-classes)"
     )
+
+
+def must_give(fn: Any, site: Site) -> None:
+    """Raise where finite differences are to be taken of what returns nothing: it has written into its arguments."""
+    rule = lookup(fn)
+    if rule is not None and hasattr(rule.function, "numeric"):
+        raise TraceError(
+            f"{blame(site)}: {fn_name(fn)} returns None, of which there are no differences\n"
+            "call it in a function that returns a number or an array, and give that to numeric_rule"
+        )
 
 
 def extent(value: Any) -> int | None:

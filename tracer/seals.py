@@ -149,7 +149,7 @@ def advice_for(value: Any, kind: type) -> str | None:
     if kind is types.GeneratorType or is_iterator(value):
         return "make a list of it"
     if isinstance(value, np.ndarray):
-        return None if is_followed(value) or not holds_numbers(value) else AS_ARRAY
+        return None if is_followed(value) or not holds_numbers(value) else conversion_of(value)
     if isinstance(value, memoryview):
         return AS_ARRAY if set(value.format) & set("efdgFD") else None
     if isinstance(value, array.array):
@@ -207,6 +207,16 @@ HARMLESS = (
 
 
 AS_ARRAY = "convert it with np.array() before the call"
+
+
+def conversion_of(value: np.ndarray[Any, Any]) -> str:
+    """How an array of another class or dtype becomes one of numbers."""
+    dtype = dtype_of(value)
+    if dtype.names is not None:
+        return f"pass its fields on their own before the call: x[{dtype.names[0]!r}]"
+    return (
+        "convert it to floats before the call: x.astype(float)" if dtype.kind == "O" else AS_ARRAY
+    )
 
 
 def is_one_number(value: Any) -> bool:

@@ -28,6 +28,7 @@ from .errors import TraceError
 from .frames import Own
 from .kinds import is_one_of, isinstance, mro_of, own_dict
 from .origins import Origin
+from .places import quoted
 from .record import decide, has_box
 from .session import Tracer
 from .structure import (
@@ -166,8 +167,8 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         return FIXED
     if kind is types.GeneratorType or is_iterator(value):
         raise TraceError(
-            f"{tracer.tape.name} ({tracer.tape.site}) returns {with_article(kind.__name__)}, whose values do "
-            "not exist yet\n"
+            f"{tracer.tape.name} ({tracer.tape.site.place}) returns {with_article(kind.__name__)}, whose values do "
+            f"not exist yet\n{quoted(tracer.tape.site)}"
             "return a list or an array of them"
         )
     if is_followed(value) or is_one_of(kind, seals.NUMBERS) or kind is int:

@@ -66,16 +66,21 @@ class Settings:
         self.programs = 64
         self.strict = False  # for the tests of Wengert: an error of its own is raised
 
+    @entrance
     def __getattr__(self, name: str) -> int:
         if name in DEPRECATED:
             return DEPRECATED[name]
         raise AttributeError(self.unknown(name))
 
     def unknown(self, name: str) -> str:
-        advice = ""
+        advice = (
+            "settings.programs = 128 keeps the programs of so many functions; it is the one setting"
+        )
         if name in ("jit", "enabled", "on", "off", "disable"):
-            advice = "\nthe JIT is switched by: with jit(False): ..., or WENGERT_JIT=0 in the environment"
-        return f"there is no setting {name}; there is programs{advice}"
+            advice = (
+                "the JIT is switched by: with jit(False): ..., or WENGERT_JIT=0 in the environment"
+            )
+        return f"there is no setting {name}; there is programs\n{advice} (docs/errors.md#settings)"
 
     @entrance
     def __setattr__(self, name: str, value: Any) -> None:

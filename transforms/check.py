@@ -266,12 +266,13 @@ class Check:
     def message(self, wrong: list[Mismatch], count: int, chain: tuple[str, ...]) -> str:
         lines = [
             f"{self.name}, {' over '.join(chain)} mode, order {len(chain)}: "
-            f"{len(wrong)} of {count} elements disagree with finite differences"
+            f"{len(wrong)} of {count} elements disagree with finite differences; "
+            "look there for a kink, a wrong rule, or single precision (docs/errors.md#gradienterror)"
         ]
         wrong = sorted(wrong, key=lambda found: -found.error)
         lines += [f"  {found}" for found in wrong[:SHOWN]]
         if len(wrong) > SHOWN:
-            lines.append("  …")
+            lines[-1] += ", …"
         return "\n".join(lines)
 
 

@@ -45,7 +45,9 @@ def seeds_of(tree: Tree, dy: Any, path: str = "the cotangent") -> list[tuple[Op,
         elif isinstance(tree, Open):
             continue
         elif not isinstance(tree, Branch):
-            raise CotangentError(f"{path} must be None: the value it belongs to has no derivative")
+            raise CotangentError(
+                f"{path} must be None: the value it belongs to has no derivative, as integers, texts and None have none"
+            )
         else:
             if native(tree.kind) is None and tree.kind is not types.MappingProxyType:
                 must_fit(tree, dy, path)
@@ -153,7 +155,10 @@ def fitted(value: Any, dy: Any, path: str) -> Any:
     """A cotangent for a leaf with this value, in the leaf's dtype."""
     plain = dy.value if is_one_of(type(dy), BOXES) else dy
     if not is_followed(plain) and not is_number(plain):
-        raise CotangentError(f"{path} must be {article(value)}, not {type_of(dy)}")
+        kind = type(plain)
+        other = issubclass(kind, np.ndarray) and kind is not np.ndarray
+        what = f"one of the class {kind.__name__}" if other else type_of(dy)
+        raise CotangentError(f"{path} must be {article(value)}, not {what}")
     if np.shape(plain) != np.shape(value):
         raise CotangentError(
             f"{path} must have the shape {np.shape(value)} of the value it belongs to, not {np.shape(plain)}"

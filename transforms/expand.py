@@ -20,7 +20,7 @@ import operator
 import threading
 import types
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -153,10 +153,26 @@ def failed(op: Op, error: Exception) -> NoRuleError:
     """The error where the rule of an op raises one of its own."""
     if isinstance(error, REFUSALS):
         return refusal(op, error)
-    return NoRuleError(
+    rule = registry.lookup(op.fn)
+    if isinstance(error, OverflowError) and rule is not None and is_own(rule):
+        return NoRuleError(
+            f"{place_of_op(op)}: the derivative of {fn_name(op.fn)} is larger than the largest float\n"
+            "scale its operands, or work with logarithms; with np.float64(x) in the place of a float it is infinite"
+        )
+    made = NoRuleError(
         f"{place_of_op(op)}: the rule of {fn_name(op.fn)} failed with {type(error).__name__}: {error}\n"
         "if the rule is yours, correct it: wengert.check_grads checks it (docs/errors.md#noruleerror)"
     )
+    made.__cause__ = error
+    return made
+
+
+def overflowed(op: Op | None, error: OverflowError) -> NoReturn:
+    """Raise what there is to say where the derivative of an op is too large; rules of the user's have own errors."""
+    rule = None if op is None else registry.lookup(op.fn)
+    if op is None or rule is None or not is_own(rule):
+        raise error
+    places.raise_at(op.site, failed(op, error))
 
 
 def leaves_of(op: Op, rule: registry.Rule) -> tuple[list[Any], Hashable]:
@@ -218,7 +234,10 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op)))
+        error = NoRuleError(
+            no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op), value=op.value)
+        )
+        places.raise_at(op.site, error)
     leaves, frame = leaves_of(op, rule)
     whole = rounds(op, rule)
     pattern = tuple(
@@ -244,7 +263,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
         except WengertError:
             raise
         except Exception as error:
-            raise failed(op, error) from error
+            places.raise_at(op.site, failed(op, error))
         found.drawn = drawn
         found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:

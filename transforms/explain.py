@@ -36,7 +36,7 @@ ONE_BY_ONE = (
 )
 STEADY = (
     "pass what is another one at each call as an argument (misses and guards tell which); "
-    "calls that go a way again are kept"
+    "nothing where a program would answer"
 )
 
 

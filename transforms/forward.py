@@ -40,6 +40,7 @@ from ..tracer.tape import (
     variable,
 )
 from . import asking
+from .expand import overflowed
 from .pushforward import Pushforward, pushforward_of
 from .reverse import (
     Recorded,
@@ -98,11 +99,15 @@ class Pusher:
         tangents = self.tangents
         tangents.update({op: t for op, t in seeds if t is not None})
         steps, _ = dependents(ops, list(tangents))
-        with np.errstate(all="ignore"):
-            for op in needed(steps, results):
-                t = self.push(op) if op not in tangents else None
-                if t is not None:
-                    tangents[op] = t
+        op = None
+        try:
+            with np.errstate(all="ignore"):
+                for op in needed(steps, results):
+                    t = self.push(op) if op not in tangents else None
+                    if t is not None:
+                        tangents[op] = t
+        except OverflowError as error:
+            overflowed(op, error)
         return [self.known(op) for op in results]
 
     def known(self, op: Op) -> Any:

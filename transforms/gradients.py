@@ -24,7 +24,7 @@ from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.protocols import plain_of
 from ..tracer.reads import MISSING, Reads
-from ..tracer.run import Run, run
+from ..tracer.run import Run, in_full, run
 from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, Tree, leaves
 from ..tracer.tape import NOWHERE, Op
@@ -186,6 +186,18 @@ class Debugged(Gradient):
     def never(self) -> str | None:
         why = "debug=True looks at each operation of each call"
         return why
+
+    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from .tools.nans import must_be_finite
+
+        tracer = active.tracer
+        assert tracer is not None
+        if tracer.reads is not None:
+            tracer.reads.problem("debug=True looks at each operation of each call")
+        start = len(tracer.tape.ops)
+        answer = super().inside(args, kwargs)
+        must_be_finite(in_full(self.f), answer, tracer.tape.ops[start:])
+        return answer
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if active.tracer is not None:

@@ -279,7 +279,8 @@ def by_operand(
     if not fits:
         kind = CotangentError if rule.custom else TraceError
         raise kind(
-            f"the pullback of {place_of(rule.function)} must return a tuple with one cotangent for each argument"
+            f"the pullback of {place_of(rule.function)} must return a tuple with one cotangent for each argument\n"
+            "of one argument too: return (dx,)"
         )
     for i, (tree, d) in enumerate(zip(args, result, strict=False)):
         yield from matched(setting, tree, d, f"argument {i}", rule)

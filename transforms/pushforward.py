@@ -26,6 +26,7 @@ from ..tracer.directions import decides
 from ..tracer.errors import NoRuleError, WengertError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.missing import no_rule, place_of_op
+from ..tracer.places import raise_at
 from ..tracer.record import operand
 from ..tracer.tape import (
     NOWHERE,
@@ -98,7 +99,10 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op)))
+        error = NoRuleError(
+            no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op), value=op.value)
+        )
+        raise_at(op.site, error)
     leaves, frame = leaves_of(op, rule)
     given = [tangents.get(x) if isinstance(x, Op) else None for x in leaves]
     if rounds(op, rule):
@@ -117,7 +121,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
         except WengertError:
             raise
         except Exception as error:
-            raise failed(op, error) from error
+            raise_at(op.site, failed(op, error))
         found.drawn = drawn
         found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..rules.words import with_article
 from ..tracer.kinds import is_one_of, isinstance
+from ..tracer.places import quoted
 from ..tracer.protocols import plain_of
 from ..tracer.run import describe, in_full
 from ..tracer.structure import Leaf, Sealed, Tree
@@ -37,8 +38,7 @@ CONVERSIONS = {
 
 def where(f: Any) -> str:
     """A line with the text of the line on which a function begins, or nothing."""
-    _, site = describe(f)
-    return f"    {site.text}\n" if site.text else ""
+    return quoted(describe(f)[1])
 
 
 def not_a_number(f: Any, tree: Tree, value: Any) -> str:
@@ -63,6 +63,8 @@ def not_a_number(f: Any, tree: Tree, value: Any) -> str:
     elif is_one_of(kind, (tuple, list)):
         what = with_article(f"{kind.__name__} of {len(plain)}")
         cure = "return the number first, `return value, rest`, and say grad(f, has_aux=True)"
+    elif callable(plain):
+        what, cure = with_article(kind.__name__), "call it, and return the number that it gives"
     else:
         what = with_article(kind.__name__)
         cure = "return one number of it, and the rest behind it: grad(f, has_aux=True)"
@@ -116,14 +118,29 @@ def no_derivative(f: Any, key: int | str, tree: Tree, value: Any) -> str:
         cure = tree.advice
     elif package_of(kind) in CONVERSIONS:
         cure, page = f"convert it: {CONVERSIONS[package_of(kind)]}", "other-libraries"
-    elif isinstance(plain, np.ndarray):
+    elif isinstance(plain, np.ndarray) and kind is not np.ndarray:
         cure = "convert it with np.array(x)"
     elif isinstance(plain, (np.generic, bool)):
         cure = "convert it with float(x)"
+    elif (whole := whole_numbers(plain)) is not None:
+        what += f" with {whole}"
+        cure, page = "convert what is in it to floats: x.astype(float)", "integer-arrays"
     return (
         f"argument {key} of {in_full(f)} is {what} without a derivative\n{where(f)}"
         f"{cure}, or choose other arguments with argnums ({PAGE}#{page})"
     )
+
+
+def whole_numbers(value: Any) -> str | None:
+    """What an array of integers or bools in a list, tuple or dict is, the first one there."""
+    value = plain_of(value)
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, (list, tuple)):
+        return next((x for x in map(whole_numbers, value) if x is not None), None)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iub":
+        return with_article(f"array of {value.dtype}")
+    return None
 
 
 def package_of(kind: type) -> str:

@@ -24,6 +24,7 @@ from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.outline import Memos, Mirrored
+from ..tracer.places import raise_at
 from ..tracer.seals import Unfollowed
 from ..tracer.tape import (
     FloatOp,
@@ -53,6 +54,7 @@ from .expand import (
     is_asked,
     is_own,
     is_whole,
+    overflowed,
     refusal,
     rounds,
 )
@@ -135,19 +137,23 @@ def sweep(
 def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
     """The loop of the sweep: each op hands its cotangent on to its operands."""
     cotangents = machine.cotangents
-    for op in reversed(steps):
-        dz = cotangents.pop(op, None)
-        if dz is not None:
-            kind = type(op.fn)
-            if op.fn is element:
-                machine.owned.discard(op)
-                if isinstance(dz, Parts) and type(op.value) is Column:
-                    dz = machine.column(op, dz)
-                machine.accumulate_part(op.args[0], op.args[1], dz)
-            elif type(op) is not FloatOp and type(kind) is type and kind in OWN:
-                OWN[kind](machine, op, dz, active)
-            else:
-                machine.pull(op, dz, active)
+    op = None
+    try:
+        for op in reversed(steps):
+            dz = cotangents.pop(op, None)
+            if dz is not None:
+                kind = type(op.fn)
+                if op.fn is element:
+                    machine.owned.discard(op)
+                    if isinstance(dz, Parts) and type(op.value) is Column:
+                        dz = machine.column(op, dz)
+                    machine.accumulate_part(op.args[0], op.args[1], dz)
+                elif type(op) is not FloatOp and type(kind) is type and kind in OWN:
+                    OWN[kind](machine, op, dz, active)
+                else:
+                    machine.pull(op, dz, active)
+    except OverflowError as error:
+        overflowed(op, error)
 
 
 # Callables that hand cotangents on by themselves, by their type: fn(machine, op, dz, active).
@@ -272,7 +278,7 @@ class Numeric(Machine):
         try:
             results = expansion.function(dz, op.value, *values)
         except REFUSALS as error:
-            raise refusal(op, error) from error
+            raise_at(op.site, refusal(op, error))
         owned = op in self.owned
         self.owned.discard(op)
         late = None
@@ -486,7 +492,7 @@ class Recorded(Machine):
                 try:
                     value = x.fn(*primal(args), **primal(kwargs))
                 except REFUSALS as error:
-                    raise refusal(op, error) from error
+                    raise_at(op.site, refusal(op, error))
                 if is_one_of(type(value), (int, float)) and static((args, kwargs)):
                     known[x] = value
                     continue

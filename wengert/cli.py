@@ -84,7 +84,13 @@ def cli(context: click.Context) -> None:
     "--picture", default="wengert-demo.png", show_default=True, type=click.Path(dir_okay=False)
 )
 def demo(epochs: int, seed: int, picture: str) -> None:
-    """Train a classifier of handwritten digits, written in plain NumPy."""
+    """Train a classifier of handwritten digits, written in plain NumPy.
+
+    \b
+    Examples:
+    wengert demo
+    wengert demo --epochs 5 --picture digits.png
+    """
     try:
         from wengert import demo as program
     except ModuleNotFoundError as error:
@@ -440,8 +446,8 @@ def load_call(target: str, texts: tuple[str, ...]) -> Call:
 
 def load_argument(text: str) -> Any:
     """A Python literal or the array in a .npy file; nothing is ever evaluated."""
-    if text.startswith("--") and text[2:3].isalpha():
-        raise click.ClickException(f"there is no option {text} here; see --help")
+    if text.startswith("-") and text.lstrip("-")[:1].isalpha():
+        raise click.ClickException(f"there is no option {shortened(text)} here; see --help")
     if text.endswith(".npy"):
         return load_array(text)
     try:

@@ -1,10 +1,15 @@
 """`explain` says what to do: each reason in the code why a call is not kept has a cure, and each cure has a reason."""
 
 import ast
+import copy
+import decimal
+import functools
 import itertools
 import re
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import wengert
@@ -123,6 +128,41 @@ def test_explain_tells_the_cure():
     text = kept(catching, 1.5)
     assert "a ZeroDivisionError was caught" in text
     assert "what to do: ask before instead of catching afterwards" in text
+
+
+def test_cures_that_help():
+    """What was told in these cases, and what becomes of the function when it is followed."""
+
+    def warns(x):
+        warnings.warn("far away", stacklevel=2)
+        return x * 2.0
+
+    with warnings.catch_warnings(action="ignore"):
+        assert "what to do: give the warning outside" in kept(warns, 1.5)
+
+    @functools.lru_cache
+    def square(x):
+        return x * x
+
+    assert "leave the cache away where it is called with what" in kept(square, 1.5)
+    assert "what to do" not in kept(square.__wrapped__, 1.5)
+
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    assert "x.filled(0.0) of a masked one" in kept(lambda x: x * masked.sum(), 1.5)
+    filled = masked.filled(0.0)
+    assert "what to do" not in kept(lambda x: x * filled.sum(), 1.5)
+
+    text = kept(lambda x: x * decimal.Decimal("0.5").__float__(), 1.5)
+    assert "what to do: do this before the call, and hand over the numbers" in text
+    half = float(decimal.Decimal("0.5"))
+    assert "what to do" not in kept(lambda x: x * half, 1.5)
+
+    given = {"a": [1.5]}
+    text = kept(
+        lambda x: x * copy.deepcopy(given)["a"][0], 1.5
+    )  # a line of the library's, and of the user's
+    assert "copy before the call" in text
+    assert re.search(r"copy\.py:\d+ \(called from .*test_cures\.py:\d+\): id\(\) is used", text)
 
 
 def test_a_tape_that_is_too_long_tells_of_the_loops_in_it(monkeypatch):

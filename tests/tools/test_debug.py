@@ -14,6 +14,8 @@ from wengert import (
     checkpoint,
     custom_rule,
     grad,
+    jacobian,
+    jit,
     pullback,
     value_and_grad,
 )
@@ -80,6 +82,19 @@ def test_a_program_that_catches_arithmetic_errors_is_refused_all_the_same():
         grad(lambda x: f(np.exp(x * 1000.0)), debug=True)(1.0)
 
 
+def test_the_traceback_ends_at_the_line_in_the_reverse_sweep_as_well():
+    def f(x):
+        y = x - 1.0
+        z = np.arccos(y + 1.0)  # here
+        return z.sum()
+
+    with pytest.raises(NonFiniteError) as error:
+        grad(f, debug=True)(np.ones(2))
+    *_, last = traceback.extract_tb(error.value.__traceback__)
+    assert (last.filename, last.name) == (__file__, "f")
+    assert last.line == "z = np.arccos(y + 1.0)  # here"
+
+
 def test_pullback():
     value, back = pullback(at_zero, 8.0, debug=True)
     assert value == 6.0 and back(1.0) == (0.25,)
@@ -119,6 +134,23 @@ def test_the_same_gradients_as_without():
         2.0, 3.0
     ) == ((6.0, "aux"), 2.0)
     assert grad(grad(lambda x: x * x * x, debug=True))(2.0) == 12.0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_in_a_function_that_is_traced_itself():
+    def f(x):
+        return (x**-0.5).sum()  # here
+
+    x = np.array([1e-250, 1.0])
+    slope = grad(f, debug=True)
+    both = value_and_grad(lambda p: f(p["x"]), debug=True)
+    outside = [jit(slope), jacobian(slope), grad(lambda x: slope(x).sum())]
+    outside.append(grad(lambda x: both({"x": x})[1]["x"].sum()))
+    for ask in outside:
+        for _ in range(4):
+            with pytest.raises(NonFiniteError, match=r"test_debug\.py:\d+, in f: .* gives .*inf"):
+                ask(x)
+        assert np.isfinite(ask(np.ones(2))).all()
 
 
 def test_pickled():

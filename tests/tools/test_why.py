@@ -95,10 +95,43 @@ def root_at_zero(x):
     return r + 1.0
 
 
-@story(A([0.0, 0.0]), path="x[0]", kind="zero", cause="stationary", says="mul(0, 0) at [0]")
+@story(A([0.0, 0.0]), path="x[0]", kind="zero", cause="kink", says="mul(0, 0) at [0]")
 def length_at_zero(x):
-    squares = x * x  # here
-    return np.sqrt(squares.sum())
+    squares = x * x
+    return np.sqrt(squares.sum())  # here
+
+
+@story(A([0.0, 3.0]), path="x[0]", kind="zero", cause="kink", says="sqrt(0) at [0]")
+def magnitudes_at_zero(x):
+    squares = x**2
+    return np.sqrt(squares).sum()  # here
+
+
+@story(A([0.0, 0.0]), path="x[0]", kind="zero", cause="kink", says="linalg")
+def norm_at_zero(x):
+    return 2.0 * np.linalg.norm(x)  # here
+
+
+@story(A([1.0, 1.0]), path="x[0]", kind="zero", cause="kink", says="std")
+def spread_of_what_is_the_same(x):
+    return x.std()  # here
+
+
+@story(5.0, path="x", kind="zero", cause="rounding", says="divmod(5, 2)")
+def whole_quotient(x):
+    whole, rest = divmod(x, 2.0)  # here
+    return whole * 3.0
+
+
+@story(A([-1.0, 2.0]), path="x[0]", kind="zero", cause="step", says="sign(-1) at [0]")
+def by_its_sign(x):
+    return np.sign(x).sum()  # here
+
+
+@story(A([[2.0, 1.0], [1.0, 1.0]]), path="a[0, 1]", kind="zero", cause="cancelled", says="sum")
+def elements_that_cancel(a):
+    inverse = np.array([[a[1, 1], -a[0, 1]], [-a[0, 1] * -1.0, a[0, 0]]])
+    return inverse.sum()  # here
 
 
 SCALE = 2.5
@@ -452,7 +485,7 @@ def test_objects_and_namedtuples_have_paths():
 
 def test_what_has_no_gradient_at_all_is_told():
     assert "the result is a str" in why(lambda x: "a", 1.0)
-    assert "the result is a NoneType" in why(lambda x: None, 1.0)
+    assert "the result is None" in why(lambda x: None, 1.0)
     told = why(lambda x: float(f"{x:.1f}") * x, 1.0)
     assert "there is no gradient" in told and "text" in told and f"{__file__}:" in told
     assert [line[:6] for line in told.splitlines()[1:]] == ["  ther", "    co"]
@@ -653,3 +686,81 @@ def test_a_result_without_a_derivative():
 
 def test_a_parameter_of_the_name_result_is_that_of_the_function():
     assert not why(lambda x, result: x * result, 2.0, result=3.0).findings
+
+
+def test_a_constant_exponent_of_zero_and_points_that_coincide():
+    assert why(lambda x: x**0, 2.0).findings[0].cause == "times zero"
+    assert why(lambda p: math.dist(p, [1.0, 2.0]), [1.0, 2.0]).findings[0].cause == "kink"
+
+
+def test_what_was_caught_has_decided():
+    def f(x):
+        try:
+            return math.log(x)
+        except ValueError:
+            return -1e9
+
+    (finding,) = why(f, -1.0).findings
+    assert finding.cause == "decision"
+    assert "a ValueError was caught (test_why.py:" in finding.places[0].cause.what
+
+
+def test_an_index_and_what_it_leaves_out_are_told_apart():
+    told = why(lambda x, i: x[i] * 1.0, A([1.0, 2.0]), 1)
+    assert [(x.path, x.cause) for x in told.findings] == [("x[0]", "not picked"), ("i", "choice")]
+
+
+def test_a_rule_of_ours_is_no_place_in_the_users_program():
+    """`np.nanmean` fills an array in by `np.copyto`, whose rule is Python that is traced."""
+
+    def f(x):
+        return np.nanmean(x)
+
+    for place in why(f, A([1.0, np.nan])).findings[0].places:
+        assert place.site.filename == __file__
+        assert place.inner is None or "numpy" in place.inner.filename
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_is_huge_beside_what_is_infinite():
+    told = why(lambda x: np.exp(x).sum(), np.array([80.0, 89.0], dtype=np.float32))
+    assert [(x.kind, x.cause) for x in told.findings] == [
+        ("infinite", "overflow"),
+        ("infinite", "overflow"),
+        ("huge", "steep"),
+    ]
+    assert "exp multiplies it by 5.54e+34" in told
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_zero_that_meets_an_infinite_slope_is_told_with_both_places():
+    def squashed(x):
+        e = np.exp(-x)
+        y = 1.0 / (1.0 + e)
+        return (y**2).sum()
+
+    (finding,) = why(squashed, A([-800.0])).findings
+    assert [x.cause.name for x in finding.places] == ["times zero", "overflow"]
+    assert finding.places[0].operation == "pow(0, 2) at [0]"
+    assert finding.places[1].operation == "exp(800) at [0]"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_is_told_of_results_that_are_not_finite_fits_them():
+    told = why(lambda x: x * np.inf, 1.0)
+    assert "= inf: mul takes an infinity" in told
+    told = why(lambda x: (x**1.5).sum(), A([-1.0]))
+    assert "argnums" not in told and "keep the base positive" in told
+
+
+@pytest.mark.parametrize(
+    "f, says",
+    [
+        (lambda x: None, "the result is None, which has no derivative\n    is a `return` missing?"),
+        (lambda x: str(x), "the result is a str, which has no derivative\n    return the number"),
+        (lambda x: x > 1.0, "the result is a bool"),
+    ],
+)
+def test_results_without_numbers(f, says):
+    assert says in why(f, 1.5)
+    assert "missing" not in why(lambda x: {"a": None, "b": x}, 1.5, result="a")

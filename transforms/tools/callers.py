@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...tracer.active import active
-from ...tracer.places import called_from, is_library
+from ...tracer.places import called_from, is_others
 from ...tracer.tape import Op, Site, Tape
 
 
@@ -27,7 +27,7 @@ class Callers:
         last = None
         for i, op in enumerate(tape.ops):
             last = self.known.get(i, last)
-            if last is not None and is_library(op.site.filename):
+            if last is not None and is_others(op.site.filename):
                 self.by_op[op] = last
 
     def of(self, op: Op) -> Site:

@@ -33,7 +33,10 @@ def named(fn: Any) -> str:
     return fn_name(fn).rpartition(".")[2].strip("_")
 
 
-ROUNDING = frozenset("round rint floor ceil trunc fix around floordiv floor_divide".split())
+ROUNDING = frozenset(
+    "round rint floor ceil trunc fix around floordiv floor_divide divmod modf frexp".split()
+)
+STEPS = frozenset("sign heaviside copysign signbit".split())
 CHOOSING = frozenset(
     "argmax argmin nanargmax nanargmin argsort argpartition lexsort searchsorted digitize nonzero flatnonzero "
     "argwhere".split()
@@ -44,12 +47,13 @@ PICKING = frozenset(
 )
 TIMES = frozenset("mul multiply matmul dot vdot inner outer einsum tensordot imul imatmul".split())
 ADDING = frozenset("add sub subtract iadd isub sum".split())
+SUMS = frozenset("sum mean average trace nansum nanmean".split())
 SATURATING = frozenset(
     "tanh erf erfc expit logistic exp exp2 expm1 arctan atan softmax log_expit ndtr sigmoid".split()
 )
 DIVIDING = frozenset("truediv divide true_divide reciprocal".split())
 POWERS = frozenset("pow power float_power square".split())
-KINKS = frozenset("sqrt abs absolute fabs norm hypot".split())
+KINKS = frozenset("sqrt abs absolute fabs norm hypot dist std nanstd".split())
 
 
 UNDERFLOW = Cause(
@@ -95,6 +99,12 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
             f"{name} makes integers of it: the derivative ends in a cast",
             "keep floats: leave out int() and astype(int), and make the array with a dtype of float",
         )
+    if name in STEPS:
+        return Cause(
+            "step",
+            f"{name} gives the same on either side of its jump: its derivative is zero",
+            "use a smooth step (np.tanh(k * x), 1 / (1 + exp(-k*x))) in its place",
+        )
     if rule is not None and rule.kind == NONDIFF:
         return Cause(
             "no derivative",
@@ -115,6 +125,12 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
             f"{name} takes another operand here, or a bound{also}",
             "start on the other side, or use a smooth form (softplus, np.logaddexp, a leaky slope); where the exact "
             "derivative there is not zero, write it as a custom_rule",
+        )
+    if name == "getitem" and not any(x is op.args[0] for x in alive):
+        return Cause(
+            "choice",
+            "it says which elements are picked, which does not change with small changes of it",
+            "use a smooth choice (a softmax as weights), or differentiate what is picked, not which one",
         )
     if name == "getitem":
         return Cause(
@@ -138,7 +154,7 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
             f"{name} multiplies it by zero",
             "look where the zero comes from: a mask, weights that start at zero, an operand that has underflowed",
         )
-    if name in ADDING and (len(alive) > 1 or repeats(op)):
+    if name in SUMS or (name in ADDING and (len(alive) > 1 or repeats(op))):
         return Cause(
             "cancelled",
             f"{name} puts two influences of it together that cancel",
@@ -156,6 +172,12 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
         )
     if name in POWERS:
         base, *exponents = primal(op.args)[:2]
+        if exponents and not some(lambda x: x != 0, exponents):
+            return Cause(
+                "times zero",
+                f"{name} with the exponent zero is 1, whatever its base",
+                "check the exponent",
+            )
         if not some(lambda x: x == 0, [base]):
             return UNDERFLOW
         return kink(name) if some(lambda x: x < 1, exponents) else stationary(name)
@@ -169,6 +191,7 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
 def kink(name: str) -> Cause:
     smooth = "np.sqrt(x + 1e-12)" if name == "sqrt" else "np.sqrt(x * x + 1e-12)"
     smooth = "(x + 1e-12) ** p" if name in POWERS else smooth
+    smooth = "np.sqrt(x.var() + 1e-12)" if name in ("std", "nanstd") else smooth
     return Cause(
         "kink",
         f"{name} has no derivative at this value (a kink, or an infinite slope): by convention it is zero",
@@ -271,7 +294,8 @@ def where_a_call_bears_it(fn: Any, values: list[Any], forward: bool) -> Cause:
         return Cause(
             "root",
             f"{name} of a negative base has no real {'value' if forward else 'slope by its exponent'}",
-            "keep the base positive, or take the gradient by the base alone (argnums)",
+            "keep the base positive"
+            + ("" if forward else ", or take the gradient by the base alone (argnums)"),
         )
     if name in POWERS and some(lambda x: x == 0, values[:1]):
         return Cause(
@@ -294,7 +318,8 @@ def where_a_call_bears_it(fn: Any, values: list[Any], forward: bool) -> Cause:
     if some(np.isinf, values) and name in TIMES | ADDING | DIVIDING:
         return Cause(
             "infinite operands",
-            f"{name} of an infinity with zero or with another infinity is NaN: a mask that multiplies does not hide it",
+            f"{name} takes an infinity, which gives NaN with zero or with another one: a mask that multiplies does not "
+            "hide it",
             "choose with np.where in the place of multiplying by a mask, and keep the operand finite",
         )
     if name in EXPONENTIALS | TIMES | POWERS | ADDING | DIVIDING:

@@ -21,9 +21,22 @@ AFTERWARDS = (
 PLAIN_LISTS = "use a list, tuple or dict there"
 NEW_ARRAY = "write into a copy (np.array(x), x.copy()), or compute a new array in the place of writing into one"
 WRITE_A_RULE = "give the function that does it a rule (@wengert.rrule with pure=True), or call something that has one"
+MADE_BEFORE = (
+    "do this before the call, and hand over the numbers that come out; where it only computes from its arguments, "
+    "give what does it a rule (@wengert.rrule with pure=True)"
+)
 NO_LOOKS = (
     "take the decision by values that are arguments, in the place of looking at how Python runs"
 )
+# What is called that depends on more than values, by its name: ``id() is used``.
+USED = {
+    "warnings.warn": "give the warning outside of the function, or mend its cause",
+    "id": "compare values in the place of identities; copy.deepcopy asks for them too: copy before the call",
+    "setflags": NEW_ARRAY,
+    "as_strided": "use slices, reshape or transpose for views",
+    "flush": AFTERWARDS,
+    "sys.setrecursionlimit": "call it once, outside of the function",
+}
 RETURNED = "return numbers, arrays, and lists, tuples, dicts or objects of them; make functions and iterators outside"
 
 CURES: tuple[tuple[str, str], ...] = (
@@ -37,7 +50,10 @@ CURES: tuple[tuple[str, str], ...] = (
         r"is a method of an? .* from outside",
         f"take the numbers out of it before the call, and {IN_ARGUMENTS}",
     ),
-    (r"is an? \S+ of dtype", "convert it to an array of numbers before the call: x.astype(float)"),
+    (
+        r"is an? \S+ of dtype",
+        "make a plain array of numbers of it before the call: np.array(x, float), or x.filled(0.0) of a masked one",
+    ),
     (
         r"C code looks into",
         f"use lists, dicts and arrays in the place of that object, or {IN_ARGUMENTS}",
@@ -110,7 +126,8 @@ CURES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"the lru_cache of",
-        "let the cached function take and return plain values: ints, strings, tuples of them",
+        "let the cached function take and return plain values: ints, strings, tuples of them; leave the cache away "
+        "where it is called with what is differentiated",
     ),
     (r"_missing_ is the user's|asks a codec of the user's|calls Python code$", COMPUTED_OUTSIDE),
     (
@@ -189,7 +206,8 @@ CURES: tuple[tuple[str, str], ...] = (
         "print numbers, lists and dicts, or do it with the result, outside",
     ),
     (r"code that records nothing", WRITE_A_RULE),
-    (r"makes a|is given an? .* made by the run|made by the run", WRITE_A_RULE),
+    (r"makes a", MADE_BEFORE),
+    (r"is given an? .* made by the run|made by the run", WRITE_A_RULE),
     (
         r"may see what was done before it",
         "make this call before anything is printed, written or appended",
@@ -279,4 +297,7 @@ CURES: tuple[tuple[str, str], ...] = (
 
 def cure_of(reason: str) -> str | None:
     """What to do about a reason; None where the reason itself says so, as errors of rules do."""
+    used = re.search(r"([\w.]+)(\(\))? is used$", reason)
+    if used is not None and used[1] in USED:
+        return USED[used[1]]
     return next((cure for pattern, cure in CURES if re.search(pattern, reason)), None)

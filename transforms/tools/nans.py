@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...tracer.errors import Refusal
-from ...tracer.places import blame, in_words
+from ...tracer.places import blame, in_words, raise_at
+from ...tracer.protocols import plain_of
 from ...tracer.run import Run, in_full, run
 from ...tracer.tape import Op, Site, fn_name, primal
 from ..api import Pullback
@@ -62,6 +63,28 @@ def checked_run(
     return done, callers
 
 
+def must_be_finite(name: str, answer: Any, ops: list[Op]) -> None:
+    """Raise where a gradient that was taken in a traced function is not finite: ``ops`` have been recorded for it."""
+    if all_finite(answer):
+        return
+    for op in ops:
+        given = [primal(x) for x in op.args] if op.kind == "call" else []
+        if given and not is_finite(op.value) and is_finite(given):
+            what = f"{fn_name(op.fn)} gives {summary(op.value)}"
+            cure = where_it_is_born(op, forward=True).cure
+            raise NonFiniteError(
+                message(name, blame(op.site), what, fn_name(op.fn), [("", x) for x in given], cure)
+            )
+
+
+def all_finite(answer: Any) -> bool:
+    """Whether no NaN and no infinity is in what a transform gives to a traced function."""
+    plain = plain_of(answer)
+    if isinstance(plain, (tuple, list)):
+        return all(map(all_finite, plain))
+    return all(map(all_finite, plain.values())) if isinstance(plain, dict) else is_finite(plain)
+
+
 class CheckedPullback(Pullback):
     """A pullback that raises where a cotangent that is not finite is born."""
 
@@ -74,7 +97,8 @@ class CheckedPullback(Pullback):
         for step in walk:
             bad = [x for x in step.op.operands() if not is_finite(walk.cotangents.get(x))]
             if bad and is_finite(step.cotangent):
-                raise self.born(step.op, bad[0], step.cotangent, walk.cotangents[bad[0]])
+                error = self.born(step.op, bad[0], step.cotangent, walk.cotangents[bad[0]])
+                raise_at(self.callers.of(step.op), error)
         return walk.found(wrt)
 
     def born(self, op: Op, operand: Op, dz: Any, d: Any) -> NonFiniteError:

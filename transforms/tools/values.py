@@ -34,8 +34,11 @@ def is_finite(value: Any) -> bool:
 
 
 def size_of(value: Any) -> float:
-    """The largest absolute value of the numbers in a value; 0 where there are none."""
-    return max((float(np.max(np.abs(x), initial=0.0)) for x in numbers_in(value)), default=0.0)
+    """The largest absolute value of the finite numbers in a value; 0 where there are none."""
+    return max(
+        (float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in numbers_in(value)),
+        default=0.0,
+    )
 
 
 def summary(value: Any) -> str:

@@ -29,13 +29,14 @@ from ...tracer.errors import TraceError, WengertError
 from ...tracer.frames import Own
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.pairs import severed
-from ...tracer.places import in_words
+from ...tracer.places import OURS, in_words
 from ...tracer.run import Run, argument_names, describe, keyword_names, run
 from ...tracer.structure import Branch, Leaf, Tree, has_leaf, leaf_of, leaves
 from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, append, element, fn_name, primal
 from ..explain import state_of
 from ..forward import Pusher
 from ..gradients import Gradient
+from ..refused import NUMBERLESS, numberless
 from ..reverse import dependents
 from ..stop import held
 from .callers import Callers
@@ -299,9 +300,8 @@ class Diagnosis:
         tree, value, name = self.part(tree, value, name, result)
         self.results = [x for x in leaves(tree) if x.op is not None]
         if not self.results and not any(True for _ in leaves(tree)):
-            raise TraceError(
-                f"{describe_result(name, value)} has no derivative\nreturn a number or an array of floats"
-            )
+            what, cure = what_it_is(value, name == RESULT)
+            raise TraceError(f"{name} is {what}, which has no derivative\n{cure}")
         outs: list[Op] = [x.op for x in self.results if x.op is not None]
         self.needed = ancestors(self.tape.ops, outs)
 
@@ -338,7 +338,8 @@ class Diagnosis:
     def place(self, op: Op, operation: str, cause: Cause) -> Place:
         """The place of an op."""
         site = self.callers.of(op)
-        inner = op.site if op.site is not site and op.site.filename else None
+        known = op.site is not site and op.site.filename and not op.site.filename.startswith(OURS)
+        inner = op.site if known else None
         return Place(site, operation, cause, inner)
 
     def findings(self, spots: list[Spot]) -> Iterator[Finding]:
@@ -363,10 +364,10 @@ class Diagnosis:
                 d = walk.cotangents.get(x)
                 if d is None:
                     continue
-                size = size_of(d)
                 if not is_finite(d):
                     self.born.setdefault(x, step.op)
-                elif size > sizes.get(x, -1.0):
+                size = size_of(d)
+                if size > sizes.get(x, -1.0):
                     sizes[x] = size
                     self.sources[x] = step.op
         for op in wrt:
@@ -471,14 +472,19 @@ class Diagnosis:
         """Where the influence of one element ends: operations, decisions, or nowhere in particular."""
         influence = Influence(self.tape, variable, index)
         if any(x.op in influence.tangents for x in self.results):
-            yield self.lost(influence)
+            yield from self.lost(influence)
             return
         # Where a slope is zero comes before what has none, which may only say by what the slope was chosen.
-        ends = sorted(influence.ends, key=lambda x: x[0] not in influence.steps)
+        known = [x for x in influence.ends if x[0] in self.needed]
+        known = known or [x for part, x in influence.parts if part in self.needed]
+        ends = sorted(known, key=lambda x: x[0] not in influence.steps)
         places = [
-            self.place(op, influence.written(op, alive), where_it_ends(op, alive))
+            place
             for op, alive in ends
-            if op in self.needed
+            for place in (
+                *self.kinks_behind(op, influence.entry(op, alive[0])),
+                self.place(op, influence.written(op, alive), where_it_ends(op, alive)),
+            )
         ]
         # That other elements are picked explains nothing where this one is as well.
         picked = [x for x in places if x.cause.name == "not picked"]
@@ -491,24 +497,45 @@ class Diagnosis:
             yield self.place(influence.last, written(influence.last), LEFT)
         else:
             outside = [x.name for x in self.tape.inputs if x.role == "outside" and x in self.needed]
-            yield Place(self.tape.site, "", unused(outside, bool(self.results)))
+            caught = self.tape.once or ""
+            cause = unused(outside, bool(self.results))
+            yield Place(self.tape.site, "", after(caught) if "was caught" in caught else cause)
 
-    def lost(self, influence: Influence) -> Place:
-        """Where a cotangent becomes zero though the slope is not."""
+    def kinks_behind(self, op: Op, index: tuple[int, ...] | None) -> Iterator[Place]:
+        """Where there is no derivative at all by what an operation gives, at which an influence ends."""
+        d = self.cotangents.get(op)
+        if index is None or not isinstance(d, (float, complex, np.ndarray, np.generic)):
+            return
+        if np.asarray(d)[index] == 0:
+            influence = Influence(self.tape, op, index)
+            for kink, alive in influence.ends:
+                cause = where_it_ends(kink, alive)
+                if kink in self.needed and cause.name == "kink":
+                    yield self.place(kink, influence.written(kink, alive), cause)
+
+    def lost(self, influence: Influence) -> Iterator[Place]:
+        """Where a cotangent becomes zero though the slope is not; and where the slope is infinite, if it is so."""
         alive = [x for x in influence.tangents if x in self.needed]
         flowing = {x for x in alive if self.flows(influence, x)}
         for op in reversed(alive):
             for x in op.operands() if op in flowing else ():
                 if x in influence.tangents and x not in flowing:
                     if op in influence.unknown:
-                        return self.place(op, written(op), where_it_ends(op, [x]))
+                        yield self.place(op, written(op), where_it_ends(op, [x]))
+                        return
                     ways = [x in y.operands() for y in flowing] + [x is y.op for y in self.results]
                     if sum(ways) > 1:
                         several = len(self.results) > 1
-                        return self.place(op, written(op), TOGETHER if several else CANCELLED)
-                    finite = is_finite(influence.tangents[op])
-                    return self.place(op, written(op), UNDERFLOW if finite else ZERO_WINS)
-        return self.place(influence.last, "", UNDERFLOW)
+                        yield self.place(op, written(op), TOGETHER if several else CANCELLED)
+                        return
+                    steep = influence.steep
+                    what = influence.written(op, [x])
+                    yield self.place(op, what, UNDERFLOW if steep is None else ZERO_WINS)
+                    if steep is not None and steep is not op:
+                        what = influence.written(steep, [y for y in steep.operands() if y in alive])
+                        yield self.place(steep, what, where_it_is_born(steep, False))
+                    return
+        yield self.place(influence.last, "", UNDERFLOW)
 
     def flows(self, influence: Influence, op: Op) -> bool:
         """Whether a cotangent is not zero where an influence is not."""
@@ -573,10 +600,14 @@ def first_path(tree: Tree) -> Any:
     return path[0] if len(path) == 1 else tuple(path)
 
 
-def describe_result(name: str, value: Any) -> str:
+def what_it_is(value: Any, whole: bool) -> tuple[str, str]:
+    """What a result is in which there is nothing that has a derivative, and what to do."""
+    cure = "return a number or an array of floats"
+    if type(value) in NUMBERLESS and (whole or value is not None):
+        cure = numberless(value)[1]
     dtype = getattr(value, "dtype", None)
-    kind = with_article(type(value).__name__)
-    return f"{name} is {kind}{f' of {dtype}' if dtype is not None else ''}, which"
+    of = f" of {dtype}" if dtype is not None else ""
+    return "None" if value is None else with_article(type(value).__name__) + of, cure
 
 
 def written(op: Op, index: tuple[int, ...] = (), shape: tuple[int, ...] = ()) -> str:
@@ -621,6 +652,15 @@ ZERO_WINS = Cause(
 )
 
 
+def after(caught: str) -> Cause:
+    """The function has gone on without an argument for which an operation has failed."""
+    return Cause(
+        "decision",
+        f"{caught}, and what was computed instead does not depend on it",
+        "ask before instead of catching afterwards, and compute with the value on either way",
+    )
+
+
 def unused(outside: list[str], moves: bool) -> Cause:
     """The function does not use an argument."""
     also = (
@@ -650,6 +690,9 @@ class Influence:
         self.tangents[variable] = unit(variable.value, index)
         self.last = variable  # the last op that it reaches
         self.ends: list[tuple[Op, list[Op]]] = []  # with the operands that it comes by
+        self.parts: list[
+            tuple[Op, tuple[Op, list[Op]]]
+        ] = []  # elements that it misses, and of what
         self.guards: list[Op] = []
         self.unknown: set[Op] = (
             set()
@@ -672,7 +715,11 @@ class Influence:
                 t = self.pushed(pusher, op) if op in self.steps else None
                 if t is None or is_zero(t):
                     # Not the other elements of a tuple, nor what a rule computed for its value.
-                    if op.fn is not element and op.fn is not severed:
+                    if op.fn is element:
+                        several = alive[0]
+                        sources = [x for x in several.operands() if x in self.tangents]
+                        self.parts.append((op, (several, sources)))
+                    elif op.fn is not severed:
                         self.ends.append((op, alive))
                 else:
                     self.tangents[op] = t
@@ -686,12 +733,33 @@ class Influence:
             self.unknown.add(op)
             return ones(op.value)
 
+    @property
+    def steep(self) -> Op | None:
+        """The first op whose tangent is not finite."""
+        return next((op for op, t in self.tangents.items() if not is_finite(primal(t))), None)
+
     def written(self, op: Op, alive: list[Op]) -> str:
         """An operation with its values, where the influence comes in."""
-        t = primal(self.tangents[alive[0]])
+        return written(op, self.spot(alive[0]), np.shape(alive[0].value))
+
+    def spot(self, op: Op) -> tuple[int, ...]:
+        """The first element of an op's value that is influenced."""
+        t = primal(self.tangents[op])
         spots: Any = np.argwhere(np.asarray(t) != 0) if isinstance(t, np.ndarray) and t.ndim else []
-        index = tuple(int(i) for i in spots[0]) if len(spots) else ()
-        return written(op, index, np.shape(alive[0].value))
+        return tuple(int(i) for i in spots[0]) if len(spots) else ()
+
+    def entry(self, op: Op, operand: Op) -> tuple[int, ...] | None:
+        """The element of an op's value that an influenced one of its operand would go on in; None if nobody knows."""
+        shape = value_shape(op)
+        if not shape:
+            return shape
+        return self.spot(operand) if shape == value_shape(operand) else None
+
+
+def value_shape(op: Op) -> tuple[int, ...] | None:
+    """The shape of a number or an array; None of what is neither."""
+    value = op.value
+    return np.shape(value) if isinstance(value, (float, complex, np.ndarray, np.generic)) else None
 
 
 def unit(value: Any, index: tuple[int, ...]) -> Any:
