@@ -339,6 +339,12 @@ def become_element(op: Op, values: Op, index: int) -> None:
     op.fn, op.args = element, (values, index)
 
 
+# What to do about that which a run does outside and no line of its tape says.
+AS_ARGUMENT = (
+    "let the function take what it draws or changes as an argument, and return what is new"
+)
+
+
 class Tape:
     """The Wengert list of one run.
 
@@ -378,7 +384,8 @@ class Tape:
         )
         # Why it cannot be run again, and what to do.
         self.no_more: tuple[str, str] | None = None
-        self.untold: str | None = None  # what the run drew, or did outside, that no line says
+        # What the run drew, or did outside, that no line says, and what to do.
+        self.untold: tuple[str, str] | None = None
         self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
         self.again: dict[
             Op, None
