@@ -23,7 +23,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from types import CodeType
 from typing import Any, ClassVar, NamedTuple, overload
 from weakref import WeakValueDictionary, ref
@@ -325,6 +325,13 @@ class External:
         return self.name
 
 
+def free(name: str, taken: Container[str]) -> str:
+    """A name for one more input, which none has yet."""
+    while name in taken:
+        name += "_"
+    return name
+
+
 def element(values: Any, index: int) -> Any:
     """Take one of the several results of an op: the primitive behind ``q, r = np.linalg.qr(a)``."""
     return values[index]
@@ -417,6 +424,10 @@ class Tape:
     def hold_as(self, other: Tape, once: str | None = None) -> None:
         """Hold for no more than a tape of which this one was made, and once if that is so."""
         self.once, self.no_more, self.untold = other.once or once, other.no_more, other.untold
+
+    def named(self) -> set[str]:
+        """The names of inputs and parameters."""
+        return {x.name for x in (*self.inputs, *(self.parameters or ()))}
 
     @property
     def inputs(self) -> list[Input]:

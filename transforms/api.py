@@ -71,7 +71,7 @@ from ..tracer.structure import (
     rebuild,
     sources,
 )
-from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal, substitute
+from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, free, ops_in, primal, substitute
 from ..tracer.tracebacks import fold
 from ..tracer.write_back import result_tree
 from . import lowering
@@ -322,12 +322,13 @@ def reverse(
     seeds: list[tuple[Op, Any]] = []
     machine = Mirror(out, NOWHERE, Mirrored(out, tape.outline))
     results: list[Op] = [x for x in ops_in(tape.result) if is_differentiable(x.value)]
+    taken = tape.named()
     for i, op in enumerate(results):
         unit = np.ones_like(op.value)[()]
         if seed and len(results) == 1 and isinstance(unit, (float, np.floating)):
             seeds.append((op, 1.0 if isinstance(unit, float) else unit))
         else:
-            dy = Input("dy" if len(results) == 1 else f"dy{i + 1}", unit, out)
+            dy = Input(free("dy" if len(results) == 1 else f"dy{i + 1}", taken), unit, out)
             if type(op.value) is float:
                 dy.value = 1.0
             out.ops.append(dy)
