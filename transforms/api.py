@@ -39,6 +39,7 @@ from ..tracer.frames import (
     SETS,
     Own,
     assign,
+    gradient,
     items_in,
     items_of,
     made,
@@ -202,11 +203,17 @@ def trees_of(done: Run, keys: Collection[int | str] | None = None) -> list[Tree]
     return [*own, *done.args, *done.kwargs.values()]
 
 
-def arranged(done: Run, leaf: Callable[[Leaf], Any]) -> tuple[Any, ...]:
-    """Gradients in the order and the structure of the arguments."""
-    own = () if done.self_tree is None else (rebuild(done.self_tree, leaf) or {},)
-    named = ({k: rebuild(tree, leaf) for k, tree in done.kwargs.items()},) if done.kwargs else ()
-    return (*own, *[rebuild(tree, leaf) for tree in done.args], *named)
+def arranged(
+    done: Run, leaf: Callable[[Leaf], Any], of_class: Callable[..., Any] = gradient
+) -> tuple[Any, ...]:
+    """Gradients in the order and the structure of the arguments (see `rebuild`)."""
+
+    def built(tree: Tree) -> Any:
+        return rebuild(tree, leaf, of_class)
+
+    own = () if done.self_tree is None else (built(done.self_tree) or {},)
+    named = ({k: built(tree) for k, tree in done.kwargs.items()},) if done.kwargs else ()
+    return (*own, *map(built, done.args), *named)
 
 
 def format_tape(tape: Tape, **options: Any) -> str:

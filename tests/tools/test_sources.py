@@ -482,3 +482,26 @@ def test_a_numeric_rule_is_written_out_with_its_differences(tmp_path):
     np.testing.assert_allclose(dx, numeric, rtol=1e-8)
     assert dk == pytest.approx(math.cos(1.5) * (np.sort(w) * w).sum(), rel=1e-9)
     np.testing.assert_allclose(read((tmp_path / "f.py").read_text(), "grad_f")(w, 1.5), dx)
+
+
+def test_arrays_of_another_shape_are_no_arguments_of_a_text():
+    """The gradient of `v[::-1][:3]` for four numbers would be taken for that of five."""
+    tape = trace(lambda v: (v[[0, 2, 2]] * v[::-1][:3]).sum(), np.arange(4.0))
+    for text in (tape.source("f"), reverse(tape).source("f"), pullback(np.sum, V)[1].source()):
+        f = read(text, "f" if "def f(" in text else "back")
+        for other in (np.arange(5.0), np.arange(4), np.arange(4.0, dtype="f4")):
+            with pytest.raises(ValueError, match=r"must be a float64\[\d\], as in the traced run"):
+                f(other) if "def f(" in text else f(other, 1.0)
+
+
+def test_other_functions_are_no_arguments_of_a_text():
+    def twice(x):
+        return x * 2.0
+
+    def thrice(x):
+        return x * 3.0
+
+    text = trace(lambda f, x: f(x) * x, twice, 2.0).source("f")
+    assert read(text, "f")(twice, 3.0) == 18.0
+    with pytest.raises(ValueError, match="was twice in the traced run"):
+        read(text, "f")(thrice, 3.0)

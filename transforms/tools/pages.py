@@ -423,10 +423,10 @@ class Page(Looped):
         literal = repr(was) if type(was) is slice else constant(was)
         if literal is not None and not isinstance(was, np.ndarray):
             return f"{text} != {literal}"
-        if not self.strict:
-            return None
-        if callable(was) and is_named(was):
+        if callable(was) and (is_named(was) or not self.strict) and hasattr(was, "__name__"):
             return f"getattr({text}, '__name__', None) != {was.__name__!r}"
+        if not self.strict:
+            return f"type({text}).__name__ != {type(was).__name__!r}"
         raise Unwritable(
             f"{text} is {described(was)}, which a file cannot tell from another\n"
             "save a function of the rest: lambda x: f(x, it)"
@@ -449,18 +449,16 @@ class Page(Looped):
 
     def check_of(self, op: Op, name: str, text: str) -> list[str]:
         """The check that an argument is of the type that it had."""
-        if not self.strict:
-            return []
         was = op.value
+        if not (self.strict or isinstance(was, np.ndarray)):  # other numbers will do
+            return []
         if isinstance(was, np.ndarray):
             found = f"np.shape({name}) != {was.shape} or getattr({name}, 'dtype', None) != {str(was.dtype)!r}"
         elif isinstance(was, np.generic):
             found = f"not isinstance({name}, np.{type(was).__name__})"
         else:
             found = f"not isinstance({name}, {type(was).__name__})"
-        return self.check(
-            found, f"{text} must be {with_article(type_name(was))}, as when this file was written"
-        )
+        return self.check(found, f"{text} must be {with_article(type_name(was))}, as {self.when}")
 
     def check(self, fails: str, message: str) -> list[str]:
         for own, new in self.shadowing.items():

@@ -224,7 +224,7 @@ class System:
         return x
 
     def taken(self, x: Any) -> Any:
-        """An argument as the system has it, which is no other argument, though the same may have been given for both."""
+        """An argument as the system has it, and as no other: the same may have been given twice."""
         x = self.lifted(x)
         if isinstance(x, np.ndarray):
             return objects([self.taken(y) for y in x.flat], x.shape) if x.dtype == object else x
