@@ -776,9 +776,10 @@ def show(tree: Any, names: dict[Op, str]) -> str:
         return f"{type(tree).__name__}({', '.join(f'{k}={show(v, names)}' for k, v in fields.items())})"
     if callable(tree):
         return fn_name(tree)
-    if type(tree).__repr__ is object.__repr__:
+    text = "" if type(tree).__repr__ is object.__repr__ else repr(tree)
+    if not text or " at 0x" in text:
         return f"<{type(tree).__name__}>"  # no address: a printed tape is the same from run to run
-    return repr(tree)
+    return text
 
 
 def format_op(op: Op, names: dict[Op, str], summary: Callable[[Any], str] | None = None) -> str:
