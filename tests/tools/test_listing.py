@@ -772,6 +772,6 @@ def test_objects_among_the_arguments_have_the_names_of_the_user():
 
     assert "normal(rng)" in text()
     assert "list.append(log['a'], " in text()
-    assert re.search(r"setattr\(.cells\[0\](,| or) cells\[1\]., 'last', ", text())
+    assert "setattr((cells[0], then cells[1]), 'last', " in text()
     for options in ({}, {"flat": True}):
         assert " at 0x" not in text(**options) and text(**options) == text(**options)

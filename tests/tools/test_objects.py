@@ -852,3 +852,5 @@ def test_parameters_that_are_called_as_tangents_and_cotangents_are():
     assert names["f"](2.0, 3.0, 0.0, 1.0) == (18.0, 12.0)
     back = reverse(trace(lambda x, dy: x * dy, 2.0, 3.0), seed=False)
     assert back(2.0, 3.0, 10.0) == (6.0, (30.0, 20.0))
+    exec(back.source("f"), names)
+    assert names["f"](2.0, 3.0, dy_=10.0) == back(2.0, 3.0, dy_=10.0) == (6.0, (30.0, 20.0))

@@ -324,7 +324,9 @@ class Page(Looped):
             names.append(name)
             lines += self.taken_apart(parameter, name)
         for op in rest_of(self.tape):
-            self.names[op] = self.fresh(op.name)
+            free = op.name.isidentifier() and op.name not in self.taken and not is_needed(op.name)
+            self.names[op] = op.name if free else self.fresh(op.name)
+            self.taken.add(self.names[op])
             place = names.index("*") if "*" in names else len(names)
             names.insert(place, self.names[op])
             lines += self.check_of(op, self.names[op], op.name)
