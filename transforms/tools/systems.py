@@ -57,7 +57,9 @@ ARITHMETIC: dict[Any, Callable[..., Any]] = {
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul, np.negative: operator.neg,
     np.divide: operator.truediv, np.power: operator.pow, np.positive: operator.pos, math.pow: operator.pow,
     np.absolute: abs, math.fabs: abs, np.fabs: abs, abs: abs,
-    np.greater: operator.gt, np.less: operator.lt, np.greater_equal: operator.ge, np.less_equal: operator.le,
+    np.greater: lambda x, y: compared(operator.gt, x, y), np.less: lambda x, y: compared(operator.lt, x, y),
+    np.greater_equal: lambda x, y: compared(operator.ge, x, y),
+    np.less_equal: lambda x, y: compared(operator.le, x, y),
     zeros.product: operator.mul, zeros.quotient: operator.truediv,
     np.square: lambda x: x * x, np.reciprocal: lambda x: 1 / x,
     np.sign: lambda x: sign_of(x), operators.sign: lambda x: sign_of(x),
@@ -98,8 +100,16 @@ TYPED = frozenset(
 LAID_OUT = {numpy_shapes.axes_read}
 
 
+def compared(how: Callable[..., Any], x: Any, y: Any) -> Any:
+    """The outcome of a comparison, None where there is none. Symbols raise TypeError when that is used."""
+    try:
+        return how(x, y)
+    except ValueError:  # as newer mpmath has it of intervals that overlap
+        return None
+
+
 def sign_of(x: Any) -> int:
-    if x > 0 or x < 0:
+    if compared(operator.gt, x, 0) or compared(operator.lt, x, 0):
         return 1 if x > 0 else -1
     if x == 0:
         return 0
@@ -431,7 +441,7 @@ class System:
         if x is y:  # one number: the larger of two is one of them
             return bool(x == x)
         try:
-            if (x < y) is None or (x > y) is None:
+            if any(compared(how, x, y) is None for how in (operator.lt, operator.gt)):
                 return None
         except TypeError:
             pass  # there is no order
@@ -447,7 +457,8 @@ class System:
         try:
             if x != x or y != y:
                 return x if x != x else y
-            if (first := x >= y) is not None and bool(first) is not None:
+            first = compared(operator.ge, x, y)
+            if first is not None:
                 return x if bool(first) == (sign > 0) else y
         except TypeError:  # a symbol has no truth
             of_symbols = getattr(self.module, "Max" if sign > 0 else "Min", None)
@@ -510,10 +521,10 @@ class System:
         return self.min_of(x, axis, *rest, **options)
 
     def place_of_max(self, x: Any, axis: Any = None, **rest: Any) -> Any:
-        return self.place(lambda a, b: a > b, x, axis, rest)
+        return self.place(operator.gt, x, axis, rest)
 
     def place_of_min(self, x: Any, axis: Any = None, **rest: Any) -> Any:
-        return self.place(lambda a, b: a < b, x, axis, rest)
+        return self.place(operator.lt, x, axis, rest)
 
     def place(self, before: Any, x: Any, axis: Any, rest: dict[str, Any]) -> Any:
         """Where the number is that comes before all others."""
@@ -521,7 +532,7 @@ class System:
         def first(row: Any) -> int:
             best = 0
             for i in range(1, len(row)):
-                if (found := before(row[i], row[best])) is None:
+                if (found := compared(before, row[i], row[best])) is None:
                     raise Undecided
                 best = i if found else best
             return best
