@@ -476,6 +476,8 @@ class Tape:
         """
         if type(index) is str:
             return meaning.tools.editing.op_named(self, index)
+        if type(index) is int and not -len(self) <= index < len(self):
+            raise IndexError(f"a tape of {len(self)} lines has no line {index}")
         return self.ops[index]
 
     def __str__(self) -> str:

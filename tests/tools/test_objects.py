@@ -854,3 +854,8 @@ def test_parameters_that_are_called_as_tangents_and_cotangents_are():
     assert back(2.0, 3.0, 10.0) == (6.0, (30.0, 20.0))
     exec(back.source("f"), names)
     assert names["f"](2.0, 3.0, dy_=10.0) == back(2.0, 3.0, dy_=10.0) == (6.0, (30.0, 20.0))
+
+
+def test_a_line_that_is_not_there():
+    with pytest.raises(IndexError, match="a tape of 6 lines has no line 6"):
+        trace(f, 1.0, 2.0)[6]
