@@ -146,6 +146,11 @@ WINDOWS = PROXIES | {*BUFFERS, types.GeneratorType}
 def watch(tracer: Tracer, value: Any, name: str) -> None:
     """What is read from a window outside depends on what the run has put into what it shows."""
     note_code(tracer, value)
+    if is_taken_from(value):
+        tracer.tape.untold = (
+            f"{name} is {with_article(type(value).__name__)} from outside, which each run takes from",
+            "make a list of it, and let the function take what it needs as an argument",
+        )
     if id(value) in tracer.readable:
         return
     if not is_one_of(type(value), PROXIES) and not any(map(is_changeable, behind(value))):
@@ -153,6 +158,11 @@ def watch(tracer: Tracer, value: Any, name: str) -> None:
 
     held = Held(f"{name}, {with_article(type(value).__name__)}", Shown(tracer, value), value)
     hold(tracer, held)
+
+
+def is_taken_from(value: Any) -> bool:
+    """Whether what a window gives it does not give again."""
+    return is_iterator(value) or type(value) is types.GeneratorType
 
 
 def note_code(tracer: Tracer, window: Any) -> None:

@@ -23,7 +23,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 from weakref import WeakValueDictionary, ref
@@ -326,6 +326,13 @@ class External:
         return self.name
 
 
+def free(name: str, taken: Container[str]) -> str:
+    """A name for one more input, which none has yet."""
+    while name in taken:
+        name += "_"
+    return name
+
+
 def element(values: Any, index: int) -> Any:
     """Take one of the several results of an op: the primitive behind ``q, r = np.linalg.qr(a)``."""
     return values[index]
@@ -338,6 +345,12 @@ def become_element(op: Op, values: Op, index: int) -> None:
     if op.kwargs:
         op.kwargs = {}  # type: ignore[misc]
     op.fn, op.args = element, (values, index)
+
+
+# What to do about that which a run does outside and no line of its tape says.
+AS_ARGUMENT = (
+    "let the function take what it draws or changes as an argument, and return what is new"
+)
 
 
 class Tape:
@@ -379,7 +392,8 @@ class Tape:
         )
         # Why it cannot be run again, and what to do.
         self.no_more: tuple[str, str] | None = None
-        self.untold: str | None = None  # what the run drew, or did outside, that no line says
+        # What the run drew, or did outside, that no line says, and what to do.
+        self.untold: tuple[str, str] | None = None
         self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
         self.again: dict[
             Op, None
@@ -417,6 +431,10 @@ class Tape:
     def hold_as(self, other: Tape, once: str | None = None) -> None:
         """Hold for no more than a tape of which this one was made, and once if that is so."""
         self.once, self.no_more, self.untold = other.once or once, other.no_more, other.untold
+
+    def named(self) -> set[str]:
+        """The names of inputs and parameters."""
+        return {x.name for x in (*self.inputs, *(self.parameters or ()))}
 
     @property
     def inputs(self) -> list[Input]:
@@ -465,6 +483,8 @@ class Tape:
         """
         if type(index) is str:
             return meaning.tools.editing.op_named(self, index)
+        if type(index) is int and not -len(self) <= index < len(self):
+            raise IndexError(f"a tape of {len(self)} lines has no line {index}")
         return self.ops[index]
 
     def __str__(self) -> str:
@@ -478,10 +498,10 @@ class Tape:
     def source(self, name: str | None = None) -> str:
         """The tape as Python source that runs when pasted, one operation a statement.
 
-        The function takes what the traced one took. Its decisions are checked, and the structures, texts and flags of
-        its arguments: where one is another, it raises ValueError. Imports and helpers that it needs are written above
-        it. `save` writes a file that checks the types and shapes of the arguments as well. Raises
-        `TraceError` where the text could not do what the function did.
+        The function takes what the traced one took. Its decisions are checked, and the structures, texts, flags and
+        functions in its arguments, the shapes and dtypes of arrays: where one is another, it raises ValueError. Imports
+        and helpers that it needs are written above it. `save` writes a file that checks the types of numbers as well.
+        Raises `TraceError` where the text could not do what the function did.
         """
         return meaning.tools.pages.source_of(self, name)
 
@@ -765,9 +785,10 @@ def show(tree: Any, names: dict[Op, str]) -> str:
         return f"{type(tree).__name__}({', '.join(f'{k}={show(v, names)}' for k, v in fields.items())})"
     if callable(tree):
         return fn_name(tree)
-    if type(tree).__repr__ is object.__repr__:
+    text = "" if type(tree).__repr__ is object.__repr__ else repr(tree)
+    if not text or " at 0x" in text:
         return f"<{type(tree).__name__}>"  # no address: a printed tape is the same from run to run
-    return repr(tree)
+    return text
 
 
 def format_op(op: Op, names: dict[Op, str], summary: Callable[[Any], str] | None = None) -> str:

@@ -43,7 +43,7 @@ from .structure import (
     sources,
 )
 from .tails import Tail, settle_tails
-from .tape import External
+from .tape import AS_ARGUMENT, External
 from .text import PRIVATE, TEXTS
 from .unboxing import HOLDING, empty_of_boxes, is_made, lower, lower_object, sync
 
@@ -94,7 +94,10 @@ def settle(tracer: Tracer) -> None:
         except ValueError:
             changed = True
         if changed:
-            tracer.tape.untold = "a variable of an enclosing function is set (nonlocal)"
+            tracer.tape.untold = (
+                "a variable of an enclosing function is set (nonlocal)",
+                AS_ARGUMENT,
+            )
             cell.cell_contents = plain
     for escaped in tracer.pending:
         lower(tracer, escaped, memo, True)

@@ -37,7 +37,7 @@ from .plain_calls import plain_call
 from .record import has_box, raised, stored
 from .session import Tracer
 from .structure import is_container
-from .tape import External, Op, Site, substitute
+from .tape import AS_ARGUMENT, External, Op, Site, substitute
 from .through import carry_over, mirror_of, write_through
 
 METHODS = frozenset(
@@ -126,7 +126,8 @@ def write_container(
         memos.put(tracer, site, fn, container, container if known is None else known[1], args)
     if known is None and id(container) in tracer.outside:
         tracer.tape.untold = (
-            f"{with_article(type(container).__name__)} from outside is changed ({site})"
+            f"{with_article(type(container).__name__)} from outside is changed ({site})",
+            AS_ARGUMENT,
         )
     if known is None and reads is None and not others:
         return escape.watched(fn, (container, *args), kwargs, site)

@@ -39,6 +39,7 @@ from ..tracer.frames import (
     SETS,
     Own,
     assign,
+    gradient,
     items_in,
     items_of,
     made,
@@ -71,7 +72,7 @@ from ..tracer.structure import (
     rebuild,
     sources,
 )
-from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal, substitute
+from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, free, ops_in, primal, substitute
 from ..tracer.tracebacks import fold
 from ..tracer.write_back import result_tree
 from . import lowering
@@ -204,11 +205,17 @@ def trees_of(done: Run, keys: Collection[int | str] | None = None) -> list[Tree]
     return [*own, *done.args, *done.kwargs.values()]
 
 
-def arranged(done: Run, leaf: Callable[[Leaf], Any]) -> tuple[Any, ...]:
-    """Gradients in the order and the structure of the arguments."""
-    own = () if done.self_tree is None else (rebuild(done.self_tree, leaf) or {},)
-    named = ({k: rebuild(tree, leaf) for k, tree in done.kwargs.items()},) if done.kwargs else ()
-    return (*own, *[rebuild(tree, leaf) for tree in done.args], *named)
+def arranged(
+    done: Run, leaf: Callable[[Leaf], Any], of_class: Callable[..., Any] = gradient
+) -> tuple[Any, ...]:
+    """Gradients in the order and the structure of the arguments (see `rebuild`)."""
+
+    def built(tree: Tree) -> Any:
+        return rebuild(tree, leaf, of_class)
+
+    own = () if done.self_tree is None else (built(done.self_tree) or {},)
+    named = ({k: built(tree) for k, tree in done.kwargs.items()},) if done.kwargs else ()
+    return (*own, *map(built, done.args), *named)
 
 
 def format_tape(tape: Tape, **options: Any) -> str:
@@ -324,12 +331,13 @@ def reverse(
     seeds: list[tuple[Op, Any]] = []
     machine = Mirror(out, NOWHERE, Mirrored(out, tape.outline))
     results: list[Op] = [x for x in ops_in(tape.result) if is_differentiable(x.value)]
+    taken = tape.named()
     for i, op in enumerate(results):
         unit = np.ones_like(op.value)[()]
         if seed and len(results) == 1 and isinstance(unit, (float, np.floating)):
             seeds.append((op, 1.0 if isinstance(unit, float) else unit))
         else:
-            dy = Input("dy" if len(results) == 1 else f"dy{i + 1}", unit, out)
+            dy = Input(free("dy" if len(results) == 1 else f"dy{i + 1}", taken), unit, out)
             if type(op.value) is float:
                 dy.value = 1.0
             out.ops.append(dy)

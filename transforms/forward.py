@@ -34,6 +34,7 @@ from ..tracer.tape import (
     Tape,
     element,
     fn_name,
+    free,
     ops_in,
     primal,
     substitute,
@@ -267,8 +268,9 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     """The tape that computes the value of ``tape`` and its derivative along a direction in the space of its inputs.
 
     Its result is ``(value, tangent)``, or without ``value`` the tangent alone. The tangents of the inputs are inputs
-    named ``d`` and the input's name, behind the others; with ``wrt``, the name of an input, there is that one alone,
-    and it is 1 if it is a number.
+    named ``d`` and the input's name, behind the others: it is called with the arguments, and then with a tangent for
+    each, of the same structure. With ``wrt``, the name of an input, there is that one alone, and it is 1 if it is a
+    number.
 
     >>> from wengert import forward, trace
     >>> tape = trace(lambda m, x, b: m * x + b, 2.0, 3.0, 1.0)
@@ -281,6 +283,8 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
         t10 = t9 + db
         return t10
     """
+    from .tools.signature import with_tangents
+
     must_be_derivable(tape, "forward")
     out = Tape(f"tangent of {tape.name}", tape.site)
     inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
@@ -289,13 +293,14 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
             f"{tape.name} has no input named {wrt!r} with a derivative\nit has {[x.name for x in inputs]}"
         )
     seeds: list[tuple[Op, Any]] = []
+    taken = tape.named()
     for x in inputs:
         if wrt is None or x.name == wrt:
             one = (
                 np.ones_like(x.value)[()] if isinstance(x.value, (np.ndarray, np.generic)) else 1.0
             )
             if wrt is None or np.ndim(x.value):
-                seeds.append((x, Input(f"d{x.name}", one, out)))
+                seeds.append((x, Input(free(f"d{x.name}", taken), one, out)))
             else:
                 seeds.append((x, one))
     given = [t for _, t in seeds if isinstance(t, Input)]
@@ -322,7 +327,10 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     unlink(tangent)
     out.result = (tape.result, tangents) if value else tangents
     stay = [*filter(has_free_shape, tape.ops)]
-    return pruned(simplified(out, keep=tape.ops), keep_guards=True, stay=stay)
+    program = pruned(simplified(out, keep=tape.ops), keep_guards=True, stay=stay)
+    directions = {x: t for x, t in seeds if isinstance(t, Input)}
+    program.parameters = with_tangents(tape, directions) if wrt is None else tape.parameters
+    return program
 
 
 def needed(steps: list[Op], results: Iterable[Op]) -> list[Op]:

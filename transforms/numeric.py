@@ -134,33 +134,7 @@ class Slopes:
     ) -> Any:
         """The cotangent of the operand ``which``, a number or a keyword."""
         self.warn()
-        x = kwargs[which] if isinstance(which, str) else args[which]
-        at = np.array(x, dtype=getattr(x, "dtype", float))
-        found = np.empty_like(at)
-        for index in np.ndindex(at.shape):
-
-            def projected(t: float, index: tuple[int, ...] = index) -> float:
-                there = at.copy()
-                there[index] += t
-                return self.projected(dy, which, alike(x, there), args, kwargs)
-
-            slope = derivative(projected, float(at[index]), float(np.finfo(at.dtype).eps))
-            if not slope.doubt <= CONVERGED * max(1.0, abs(slope.value)):
-                raise ArithmeticError(
-                    f"the differences do not converge: {slope.value}, give or take {slope.doubt}"
-                )
-            found[index] = slope.value
-        return alike(x, found)
-
-    def projected(self, dy: Any, which: int | str, x: Any, args: Any, kwargs: Any) -> float:
-        """The product of ``dy`` and the value at another ``x``."""
-        if isinstance(which, str):
-            value = self.fn(*args, **{**kwargs, which: x})
-        else:
-            value = self.fn(*args[:which], x, *args[which + 1 :], **kwargs)
-        if not isinstance(value, FLOATS) or getattr(value, "dtype", np.dtype(float)).kind != "f":
-            raise TypeError(f"numeric_rule takes no value of type {type_name(value)}\n{WRAP}")
-        return float(np.sum(np.multiply(value, dy, dtype=float)))
+        return differences(self.fn, dy, which, args, kwargs)
 
     def warn(self) -> None:
         if not self.warned:
@@ -175,6 +149,40 @@ class Slopes:
 
     def rule(self, *args: Any) -> Any:
         raise NotImplementedError("numeric_rule gives first derivatives only")
+
+
+def differences(
+    fn: Any, dy: Any, which: int | str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The cotangent of an operand of ``fn``, by differences."""
+    x = kwargs[which] if isinstance(which, str) else args[which]
+    at = np.array(x, dtype=getattr(x, "dtype", float))
+    found = np.empty_like(at)
+    for index in np.ndindex(at.shape):
+
+        def moved(t: float, index: tuple[int, ...] = index) -> float:
+            there = at.copy()
+            there[index] += t
+            return projected(fn, dy, which, alike(x, there), args, kwargs)
+
+        slope = derivative(moved, float(at[index]), float(np.finfo(at.dtype).eps))
+        if not slope.doubt <= CONVERGED * max(1.0, abs(slope.value)):
+            raise ArithmeticError(
+                f"the differences do not converge: {slope.value}, give or take {slope.doubt}"
+            )
+        found[index] = slope.value
+    return alike(x, found)
+
+
+def projected(fn: Any, dy: Any, which: int | str, x: Any, args: Any, kwargs: Any) -> float:
+    """The product of ``dy`` and the value of ``fn`` at another ``x``."""
+    if isinstance(which, str):
+        value = fn(*args, **{**kwargs, which: x})
+    else:
+        value = fn(*args[:which], x, *args[which + 1 :], **kwargs)
+    if not isinstance(value, FLOATS) or getattr(value, "dtype", np.dtype(float)).kind != "f":
+        raise TypeError("numeric_rule takes no value of type " + type(value).__name__ + "\n" + WRAP)
+    return float(np.sum(np.multiply(value, dy, dtype=float)))
 
 
 FLOATS = (float, np.floating, np.ndarray)

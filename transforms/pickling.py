@@ -36,7 +36,7 @@ class Table(NamedTuple):
 
     name: str
     site: Site
-    untold: str | None
+    untold: tuple[str, str] | None
     functions: list[Any]
     sites: list[Site]
     values: list[Any]

@@ -153,3 +153,12 @@ def test_of_a_gradient_it_is_that_of_the_function():
         return x * x
 
     assert str(bytecode(grad(f))) == str(bytecode(value_and_grad(grad(f)))) == str(bytecode(f))
+
+
+def test_an_import_is_shown_too():
+    def f(x):
+        from math import sin, sqrt
+
+        return sin(x) + sqrt(x)
+
+    assert "<hook: " in str(bytecode(f)) and "IMPORT_NAME" in str(bytecode(f))

@@ -1,6 +1,7 @@
 """Tapes as files: they run where there is no Wengert, and give what the engine gives."""
 
 import ast
+import collections
 import dataclasses
 import math
 import operator
@@ -611,13 +612,21 @@ def _finite(x):
     return x * 2
 
 
-def test_objects_that_are_returned_are_told_by_their_class(tmp_path):
+def test_the_gradient_by_an_object_is_the_dict_of_its_attributes(tmp_path):
+    """A file does not know the class of a dataclass, of which the gradient is otherwise."""
+
     @dataclasses.dataclass
     class Body:
         x: float
+        sides: list
 
-    with pytest.raises(TraceError, match="^a Body cannot be written down in a file\nit takes"):
-        save(grad(lambda body: body.x * body.x), tmp_path / "slope.py", Body(2.0))
+    def f(body, queue):
+        return body.x * body.x * body.sides[1] * queue[0]
+
+    save(grad(f, (0, 1)), tmp_path / "slope.py", Body(2.0, [1.0, 3.0]), collections.deque([1.0]))
+    slope = loaded(tmp_path / "slope.py")["grad_f"]
+    found = slope(Body(3.0, [1.0, 2.0]), collections.deque([1.5]))
+    assert found == ({"x": 18.0, "sides": [0.0, 13.5]}, [18.0])
 
 
 def test_what_has_a_long_picture_is_named_by_its_class():

@@ -275,3 +275,16 @@ def test_pairs_of_a_rule_that_is_not_pure_say_what_to_declare():
                 assert 'form="naive"' not in str(error.value)
     finally:
         del rules[cube]
+
+
+def test_stages_of_a_function_that_changes_its_arguments():
+    def emptied(d, xs):
+        s = 0.0
+        while xs:
+            s = s * d["k"] + xs.pop()
+        return s * d.pop("k")
+
+    given = {"k": 0.5}, [1.0, 2.0, 3.0]
+    way = stages(emptied, *given)
+    assert "def " in way.program and "gradient of emptied" in str(way)
+    assert given == ({}, [])  # as by a call

@@ -753,3 +753,25 @@ def test_items_that_a_defaultdict_makes_are_what_its_factory_gives():
     names = {}
     exec(tape.source(), names)
     assert names["counted"](4.0) == counted(4.0)
+
+
+def test_objects_among_the_arguments_have_the_names_of_the_user():
+    class Cell:
+        pass
+
+    def f(x, rng, log, cells):
+        for cell in cells:
+            x = x + rng.normal()
+            cell.last = x
+            log["a"].append(x)
+        return x
+
+    def text(**options):
+        given = np.random.default_rng(1), {"a": []}, [Cell(), Cell()]
+        return trace(f, 1.5, *given).format(**options)
+
+    assert "normal(rng)" in text()
+    assert "list.append(log['a'], " in text()
+    assert "setattr((cells[0], then cells[1]), 'last', " in text()
+    for options in ({}, {"flat": True}):
+        assert " at 0x" not in text(**options) and text(**options) == text(**options)

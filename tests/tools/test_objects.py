@@ -1,5 +1,6 @@
 """A tape is an object: it runs, is indexed and edited, and gives the cotangent of each of its ops."""
 
+import dataclasses
 import functools
 import math
 import operator
@@ -800,3 +801,61 @@ def test_what_is_looked_into_goes_by_the_value_of_an_integer_of_numpy():
     assert tape(1.75)[1] == (3.0,)
     with pytest.raises(GuardError):
         tape(2.5)
+
+
+def test_a_tangent_tape_takes_tangents_of_the_structures_of_its_arguments():
+    @dataclasses.dataclass
+    class Line:
+        slope: float
+        points: list
+
+    def length(line, d, *, scale):
+        return line.slope * sum(line.points) * d["k"] ** d["n"] * scale
+
+    def at(t):
+        return length(Line(3.0 + t, [1.0, 2.0 - t]), {"n": 2, "k": 1.5 + 3 * t}, scale=0.5 - t)
+
+    tape = forward(trace(length, Line(2.0, [1.0, 3.0]), {"n": 2, "k": 1.2}, scale=1.0))
+    given = (Line(3.0, [1.0, 2.0]), {"n": 2, "k": 1.5})
+    tangents = (Line(1.0, [0.0, -1.0]), {"n": 0, "k": 3.0}, -1.0)
+    value, tangent = tape(*given, *tangents, scale=0.5)
+    h = 1e-6
+    assert value == at(0.0)
+    assert tangent == pytest.approx((at(h) - at(-h)) / (2 * h), rel=1e-8)
+    names = {}
+    exec(tape.source("f"), names)
+    assert names["f"](*given, *tangents, scale=0.5) == (value, tangent)
+    assert tape(*given, *tangents[:2], dscale=-1.0, scale=0.5) == (value, tangent)
+    with pytest.raises(TraceError, match="dd is a list, but was a dict"):
+        tape(*given, tangents[0], [0, 3.0], -1.0, scale=0.5)
+
+
+def test_tangents_of_what_functions_have_captured():
+    def scaled(k):
+        return lambda x: k * x * x
+
+    applied = forward(trace(lambda f, x: f(x) * x, scaled(3.0), 2.0))
+    assert applied(scaled(5.0), 2.0, scaled(1.0), 0.0) == (40.0, 8.0)
+    own = forward(trace(scaled(3.0), 2.0, wrt_self=True))
+    assert own(2.0, 5.0, 0.0, 1.0) == (20.0, 4.0)  # by k
+
+
+def test_parameters_that_are_called_as_tangents_and_cotangents_are():
+    def f(x, dx):
+        return x * dx * dx
+
+    tape = trace(f, 2.0, 3.0)
+    assert forward(tape)(2.0, 3.0, 1.0, 0.0) == (18.0, 9.0)
+    assert forward(tape)(2.0, 3.0, 0.0, 1.0) == (18.0, 12.0)
+    names = {}
+    exec(forward(tape).source("f"), names)
+    assert names["f"](2.0, 3.0, 0.0, 1.0) == (18.0, 12.0)
+    back = reverse(trace(lambda x, dy: x * dy, 2.0, 3.0), seed=False)
+    assert back(2.0, 3.0, 10.0) == (6.0, (30.0, 20.0))
+    exec(back.source("f"), names)
+    assert names["f"](2.0, 3.0, dy_=10.0) == back(2.0, 3.0, dy_=10.0) == (6.0, (30.0, 20.0))
+
+
+def test_a_line_that_is_not_there():
+    with pytest.raises(IndexError, match="a tape of 6 lines has no line 6"):
+        trace(f, 1.0, 2.0)[6]

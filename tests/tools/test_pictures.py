@@ -183,3 +183,16 @@ def test_a_long_tape_is_shown_in_part():
     assert len(lines) < 600
     assert re.search(r"… \d+ more lines, which print\(\) shows", lines[-2])
     assert "return" in lines[-1]
+
+
+def test_the_result_is_one_node():
+    pytest.importorskip("graphviz")
+
+    def total(xs):
+        s = 0.0
+        for x in xs:
+            s = s + x * x
+        return s
+
+    tape = reverse(trace(total, [float(i) for i in range(50)]))
+    assert tape.draw().source.count("label=result") == 1

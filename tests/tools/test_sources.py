@@ -3,6 +3,8 @@
 import collections
 import copy
 import dataclasses
+import itertools
+import math
 import pickle
 import random
 from types import SimpleNamespace
@@ -10,8 +12,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from wengert import custom_rule, grad, pullback, reverse, save, trace
+from wengert import custom_rule, grad, numeric_rule, pullback, reverse, save, trace
 from wengert.tracer.errors import TraceError
+from wengert.transforms.numeric import NumericRuleWarning
 
 V = np.array([0.5, -1.2, 2.0])
 LOG: list = []
@@ -196,7 +199,35 @@ def by_parameters(x):
     return x * np.random.normal(x, 2.0)
 
 
+ITEMS = iter(np.arange(1.0, 99.0).tolist())
+NUMBERED = itertools.count(1)
+
+
+def endless():
+    while True:
+        yield 2.0
+
+
+ENDLESS = endless()
+
+
+def next_of_an_iterator(x):
+    return x * next(ITEMS)
+
+
+def next_of_a_count(x):
+    return x * next(NUMBERED)
+
+
+def next_of_a_generator(x):
+    for y in ENDLESS:
+        return x * y
+
+
 REFUSED = [
+    (next_of_an_iterator, "ITEMS is a list_iterator from outside", "make a list of it"),
+    (next_of_a_count, "NUMBERED is a count from outside", "make a list of it"),
+    (next_of_a_generator, "ENDLESS is a generator from outside", "make a list of it"),
     (appends, "LOG is changed", "take what is changed as an argument"),
     (stores, "TABLE is changed", "take what is changed as an argument"),
     (adds, "SEEN is changed", "take what is changed as an argument"),
@@ -329,3 +360,148 @@ def test_an_object_as_result_is_the_dict_of_its_attributes():
         assert reverse(tape)(2.0, 1.0, 10.0) == (seen, (34.0,))
         exec(pullback(f, 2.0)[1].source(), names)
         assert names["back"](2.0, 1.0, 10.0) == (34.0,)
+
+
+def read(text, name):
+    names = {}
+    exec(compile(text, "source", "exec"), names)
+    return names[name]
+
+
+def test_parameters_with_the_names_of_builtins_and_modules(tmp_path):
+    """The text needs `range`, `ValueError` and `np` itself, and is called as the function is."""
+
+    def f(range, ValueError, *, np, list):
+        x = ValueError
+        for _ in (1, 2, 3):
+            if x > 0:
+                x = x * range + np * list[0]
+        return x
+
+    given = {"np": 4.0, "list": [1.0, 2.0]}
+    tape = trace(f, 2.0, 3.0, **given)
+    save(grad(f), tmp_path / "f.py", 2.0, 3.0, **given)
+    other = {"np": 3.0, "list": [1.5, 2.0]}
+    assert read(tape.source("g"), "g")(1.5, ValueError=2.5, **other) == f(1.5, 2.5, **other)
+    value, slopes = read(reverse(tape).source("g"), "g")(1.5, 2.5, **other)
+    assert value == f(1.5, 2.5, **other)
+    slope = read((tmp_path / "f.py").read_text(), "grad_f")
+    assert slope(1.5, 2.5, **other) == slopes[0] == grad(f)(1.5, 2.5, **other)
+    with pytest.raises(ValueError, match="^range must be a float"):
+        slope(2, 3.0, **given)
+    with pytest.raises(ValueError, match="^list must be a list"):
+        slope(2.0, 3.0, np=4.0, list=(1.0, 2.0))
+    with pytest.raises(ValueError, match="was True in the traced run"):
+        slope(2.0, -3.0, **given)
+
+
+def test_a_function_with_the_name_of_a_builtin():
+    def sum(x):
+        for _ in (1, 2, 3, 4, 5):
+            x = x * x
+        return x
+
+    tape = trace(sum, 1.1)
+    assert read(tape.source(), "sum_")(1.2) == sum(1.2)
+    with pytest.raises(TraceError, match="range is what the source calls itself"):
+        tape.source("range")
+
+
+def emptied(xs):
+    s = 0.0
+    while xs:
+        s = s * 0.5 + xs.pop()
+    return s
+
+
+def taken_out(d, x):
+    xs = d.pop("a")
+    return x * xs[0] * xs[1] * xs[2] * xs[3] * xs[4]
+
+
+def put_in_turn(a, b, x):
+    for i in range(8):
+        (a, b)[i % 2].append(x * i)
+    return x * x
+
+
+def drawn_in_turn(a, b, x):
+    for i in range(8):
+        x = x + (a, b)[i % 2].normal()
+    return x * x
+
+
+def set_in_turn(a, b, x):
+    for i in range(8):
+        (a, b)[i % 2].last = x * i
+    return x * x
+
+
+def streams():
+    return np.random.default_rng(1), np.random.default_rng(2)
+
+
+@pytest.mark.parametrize(("f", "arguments"), [
+    (emptied, lambda: ([1.0, 2.0, 3.0],)),
+    (emptied, lambda: ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0],)),
+    (taken_out, lambda: ({"a": [1.0, 2.0, 3.0, 4.0, 5.0]}, 2.0)),
+    (put_in_turn, lambda: ([], [], 2.0)),
+    (drawn_in_turn, lambda: (*streams(), 2.0)),
+    (set_in_turn, lambda: (SimpleNamespace(), SimpleNamespace(), 2.0)),
+])  # fmt: skip
+def test_what_loops_do_to_arguments_the_text_does_to_them(tmp_path, f, arguments):
+    tape = trace(f, *arguments())
+    save(f, tmp_path / "f.py", *arguments())
+    plain = arguments()
+    value = f(*plain)
+    for text in (tape.source("f"), (tmp_path / "f.py").read_text()):
+        given = arguments()
+        assert read(text, "f" if "def f(" in text else f.__name__)(*given) == value
+        assert [*map(repr, given)] == [*map(repr, plain)] or f is drawn_in_turn
+    back = reverse(tape)
+    assert read(back.source("f"), "f")(*arguments()) == back(*arguments())
+
+
+def test_a_numeric_rule_is_written_out_with_its_differences(tmp_path):
+    @numeric_rule
+    def black(x, k):
+        return np.sort(x) * math.sin(k)
+
+    def f(x, k):
+        return (black(x, k=k) * x).sum()
+
+    v, w = np.array([3.0, 1.0, 2.0]), np.array([1.0, -2.0, 0.5])
+    with pytest.warns(NumericRuleWarning):
+        back = reverse(trace(f, v, 2.0))
+    save(grad(f), tmp_path / "f.py", v, 2.0)
+    for text in (back.source("f"), (tmp_path / "f.py").read_text()):
+        assert "wengert" not in text
+    _, (dx, dk) = read(back.source("f"), "f")(w, 1.5)
+    h = 1e-6
+    numeric = [(f(w + h * e, 1.5) - f(w - h * e, 1.5)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(dx, numeric, rtol=1e-8)
+    assert dk == pytest.approx(math.cos(1.5) * (np.sort(w) * w).sum(), rel=1e-9)
+    np.testing.assert_allclose(read((tmp_path / "f.py").read_text(), "grad_f")(w, 1.5), dx)
+
+
+def test_arrays_of_another_shape_are_no_arguments_of_a_text():
+    """The gradient of `v[::-1][:3]` for four numbers would be taken for that of five."""
+    tape = trace(lambda v: (v[[0, 2, 2]] * v[::-1][:3]).sum(), np.arange(4.0))
+    for text in (tape.source("f"), reverse(tape).source("f"), pullback(np.sum, V)[1].source()):
+        f = read(text, "f" if "def f(" in text else "back")
+        for other in (np.arange(5.0), np.arange(4), np.arange(4.0, dtype="f4")):
+            with pytest.raises(ValueError, match=r"must be a float64\[\d\], as in the traced run"):
+                f(other) if "def f(" in text else f(other, 1.0)
+
+
+def test_other_functions_are_no_arguments_of_a_text():
+    def twice(x):
+        return x * 2.0
+
+    def thrice(x):
+        return x * 3.0
+
+    text = trace(lambda f, x: f(x) * x, twice, 2.0).source("f")
+    assert read(text, "f")(twice, 3.0) == 18.0
+    with pytest.raises(ValueError, match="was twice in the traced run"):
+        read(text, "f")(thrice, 3.0)

@@ -1,5 +1,6 @@
 """Tapes in other number systems, and gradients against 40 digits."""
 
+import cmath
 import math
 
 import numpy as np
@@ -253,3 +254,97 @@ def test_a_number_of_many_digits_is_not_cut_off():
     whole = trace(lambda a: (a.astype(int) * a).sum(), np.array([1.5, 2.5])).compile(math=mpmath)
     with pytest.raises(TraceError, match="cannot be computed"):
         whole(np.array([1.5, 2.5]))
+
+
+COMPLEX = [
+    (lambda x, y: (complex(x, y) ** 2.5).real, (1.2, -0.7)),
+    (lambda x, y: abs(complex(x, y) ** complex(y, x)), (1.2, -0.7)),
+    (lambda x, y: (complex(x, y) ** -2).imag * complex(y, x).conjugate().imag, (1.2, -0.7)),
+    (lambda x, y: (cmath.exp(complex(x, y)) * cmath.sqrt(complex(y, x))).real, (1.2, -0.7)),
+    (lambda x, y: math.copysign(x, y) * x, (1.2, -0.7)),
+    (lambda x, y: np.copysign(x * y, x) * y, (1.2, -0.7)),
+    (lambda x, y: math.trunc(x) * y + np.rint(y) * x + round(x, 1) * y, (1.23, -0.7)),
+    (lambda x, y: x // y * x + np.remainder(x, 0.5) * y, (1.2, -0.7)),
+    (lambda x, y: np.fmax(x, y) * np.heaviside(x, 0.5) * y, (1.2, -0.7)),
+]
+
+
+@pytest.mark.parametrize(("f", "args"), COMPLEX)
+def test_complex_numbers_and_their_powers(f, args):
+    tape = trace(f, *args)
+    run, back = tape.compile(math=mpmath), reverse(tape).compile(math=mpmath)
+    with mpmath.workdps(40):
+        args = [mpmath.mpf(x) for x in args]
+        value, slopes = back(*args)
+        h = mpmath.mpf(10) ** -12
+        for i, slope in enumerate(slopes):
+            left, right = ([x + t * (i == k) for k, x in enumerate(args)] for t in (-h, h))
+            assert abs((run(*right) - run(*left)) / (2 * h) - slope) < 1e-18
+    assert float(value) == pytest.approx(f(*map(float, args)), rel=1e-12)
+
+
+def test_angles_in_degrees():
+    tape = trace(
+        lambda x: np.deg2rad(x) + math.radians(2 * x) + np.rad2deg(x) + math.degrees(x), 1.2
+    )
+    with mpmath.workdps(40):
+        expected = 3 * mpmath.mpf(1.2) * mpmath.pi / 180 + 2 * mpmath.mpf(1.2) * 180 / mpmath.pi
+        assert abs(tape.compile(math=mpmath)(1.2) - expected) < mpmath.mpf(10) ** -37
+    sympy = pytest.importorskip("sympy")
+    assert float(tape.compile(math=sympy)(1.2)) == pytest.approx(float(expected))
+
+
+def test_a_complex_number_as_argument():
+    tape = trace(lambda z: abs(z**2.5) + (z * z.conjugate()).real + z.imag, 1 + 2j)
+    z = mpmath.mpc(2, -1)
+    assert float(tape.compile(math=mpmath)(z)) == pytest.approx(5**1.25 + 5 - 1)
+    sympy = pytest.importorskip("sympy")
+    assert complex(tape.compile(math=sympy)(2 - 1j)) == pytest.approx(5**1.25 + 5 - 1)
+    many = np.array([2 - 1j, 1 + 2j])
+    np.testing.assert_allclose(tape.compile(math=np)(many), 5**1.25 + 5 + many.imag)
+    parts = trace(lambda v: np.abs(v**1.5).sum(), np.array([1 + 2j, 3j])).compile(math=mpmath)
+    assert float(parts(np.array([1 + 2j, 3j]))) == pytest.approx(5**0.75 + 3**1.5)
+
+
+def test_a_zero_has_no_sign():
+    with pytest.raises(TraceError, match="a zero has no sign"):
+        trace(lambda x, y: math.copysign(x, y), 1.0, -1.0).compile(math=mpmath)(1.0, -0.0)
+
+
+def test_a_function_of_the_user_with_the_name_of_the_modules():
+    @custom_rule(pure=True)
+    def zeta(x):
+        return x * x + 1.0, lambda dy: (2 * x * dy,)
+
+    tape = trace(lambda x: zeta(x) * 2.0, 3.0)
+    assert tape.compile(math=mpmath)(3.0) == 20.0
+    assert reverse(tape).compile(math=mpmath)(3.0)[1] == (12.0,)
+
+
+def test_intervals_are_compared_with_all_their_values():
+    """No comparison of intervals that overlap is taken for one that fails."""
+    iv = mpmath.iv
+    x, y = iv.mpf([0, 3]), iv.mpf([1, 2])
+    for larger in (max, np.maximum, np.fmax, lambda x, y: np.max(np.array([x, y]))):
+        assert trace(larger, 3.0, 2.0).compile(math=iv)(x, y) == iv.mpf([1, 3])
+    for smaller in (min, np.minimum, lambda x, y: np.array([x, y]).min()):
+        assert trace(smaller, 1.0, 2.0).compile(math=iv)(x, y) == iv.mpf([0, 2])
+    undecided = [
+        trace(lambda x, y: float(np.argmax(np.array([x, y]))), 3.0, 2.0),
+        trace(lambda x, y: np.where(x > y, x, y) * 1.0, 3.0, 2.0),
+        trace(lambda x, y: (x > y) * x, 3.0, 2.0),
+        trace(lambda x, y: x if x == y else y, 3.0, 2.0),
+        trace(lambda x, y: np.sign(x - y) * x, 3.0, 2.0),
+        reverse(trace(lambda x, y: abs(x - y), 3.0, 2.0)),
+        reverse(trace(max, 3.0, 2.0)),
+        reverse(trace(np.maximum, 3.0, 2.0)),
+    ]
+    for tape in undecided:
+        with pytest.raises(GuardError, match="undecided"):
+            tape.compile(math=iv)(x, y)
+        tape.compile(math=iv)(iv.mpf([3, 4]), y)
+    assert reverse(trace(max, 3.0, 2.0)).compile(math=iv)(iv.mpf([3, 4]), y)[1] == (1.0, 0.0)
+    same = trace(lambda x, y: x if x == y else y, 3.0, 3.0).compile(math=iv)
+    assert same(iv.mpf(3), iv.mpf(3)) == 3
+    with pytest.raises(GuardError, match="undecided"):
+        same(x, x)

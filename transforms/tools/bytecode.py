@@ -133,8 +133,9 @@ def hook_name(hook: Any) -> str:
     name = attribute(hook, "__qualname__", type(hook).__name__).partition(".")[0]
     held = attribute(hook, "__closure__") or ()
     details = [x.cell_contents for x in held]
-    words = dict.fromkeys(fn_name(x) if type(x) is BuiltinFunctionType else x for x in details)
-    return f"<hook: {' '.join([name, *[x for x in words if type(x) is str and len(x) < 20]])}>"
+    words = [fn_name(x) if type(x) is BuiltinFunctionType else x for x in details]
+    told = dict.fromkeys(x for x in words if type(x) is str and len(x) < 20)
+    return f"<hook: {' '.join([name, *told])}>"
 
 
 @entrance

@@ -42,6 +42,7 @@ from ..programs import decision_at
 from .folding import Block, Branch, Call, Item, Line, Loop, folded
 from .forms import PairOf, back
 from .references import Carried, Reference, References, Slot, blocks_of, pass_in, pass_within
+from .signature import text_of
 
 READABLE = 60  # lines: calls are folded in what is longer
 MOST_SHOWN = 4  # of what varies
@@ -90,6 +91,9 @@ class Listing:
         self.takers = Counter(op.args[0] for op in tape.ops if op.fn is element)
         self.count = 0
         self.lines: list[str] = []
+        # Objects among the arguments that ops are done to or with: as the user's program calls them.
+        used = ((p.name, *x) for p in tape.parameters or () for x in p.used)
+        self.objects = {id(value): text_of(name, path) for name, path, value in used}
         self.shown: dict[int, Op] = {}  # by the number of a line: the operation that it shows
         self.name_all(block)
 
@@ -176,7 +180,8 @@ class Listing:
     def refer(self, reference: Reference) -> str:
         """How a reference reads."""
         if reference.kind == "constant":
-            return show(reference.of, Inside(self))
+            known = self.objects.get(id(reference.of))
+            return show(reference.of, Inside(self)) if known is None else known
         if reference.kind == "gone":
             return "<gone>"
         index = ", ".join("last" if x is None else str(x) for x in reference.passes)

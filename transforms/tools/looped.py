@@ -25,7 +25,7 @@ import numpy as np
 from ...rules.mutation import may_repeat, scatter, setitem
 from ...tracer.kinds import isinstance
 from ...tracer.source import Writer
-from ...tracer.tape import NOWHERE, Input, Op, Tape, element, ops_in, primal
+from ...tracer.tape import NOWHERE, External, Input, Op, Tape, element, ops_in, primal
 from ..patterns import alike, refilled
 from .editing import like
 from .folding import Block, Branch, Call, Item, Line, Loop, folded, unfolded
@@ -64,6 +64,9 @@ class Looped(Writer):
     def __init__(self, tape: Tape) -> None:
         super().__init__(tape)
         self.tables: dict[str, str] = {}
+        self.local: list[
+            str
+        ] = []  # tables of what is an argument: statements at the function's head
         self.variables: dict[Any, str] = {}  # of lines and of what loops carry
         self.rows: dict[str, list[Any]] = {}  # of tables
         self.histories: dict[
@@ -289,9 +292,9 @@ class Looped(Writer):
                     x.pad + (f"{list_} = [{name}]" if x.first else f"{list_}.append({name})")
                 )
         used = {*re.findall(r"table\d*", "\n".join(found))}
-        unused = [f"{name} = " for name in self.tables.values() if name not in used]
-        self.constants = [x for x in self.constants if not x.startswith(tuple(unused))]
-        return found
+        unused = tuple([f"{name} = " for name in self.tables.values() if name not in used])
+        self.constants = [x for x in self.constants if not x.startswith(unused)]
+        return [*[x for x in self.local if not x.lstrip().startswith(unused)], *found]
 
     # -------------------------------------------------------------------------------------------- operands
 
@@ -555,8 +558,15 @@ class Looped(Writer):
         if text not in self.tables:
             name = self.tables[text] = self.fresh("table")
             self.rows[name] = row
-            self.constants.append(wrapped(f"{name} = {text}"))
+            if any(map(self.is_given, row)):
+                self.local.append(wrapped(f"    {name} = {text}"))
+            else:
+                self.constants.append(wrapped(f"{name} = {text}"))
         return self.tables[text]
+
+    def is_given(self, value: Any) -> bool:
+        """Whether a constant is an object among the arguments, which has a name in the function alone."""
+        return False
 
     def written_constant(self, value: Any) -> str:
         return self.argument(value)
@@ -775,6 +785,8 @@ def same(x: Any, y: Any) -> bool:
     """Whether two constants are the same, to the bit."""
     if isinstance(x, np.generic) and type(x) is type(y):
         return x.dtype == y.dtype and x.tobytes() == y.tobytes()
+    if type(x) is External is type(y):
+        return x.value is y.value
     return x is y or alike(x, y)
 
 

@@ -17,7 +17,7 @@ import keyword
 import re
 import sys
 import types
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ from ..columns import (
     take_column,
 )
 from ..loops import LoopFunction, Miss
+from ..numeric import Slopes, differences
 from ..shapes import has_free_shape, shape_in_words, shapes_of
 from .folding import Item, Line
 from .forms import PairOf
@@ -66,6 +67,8 @@ class Page(Looped):
         self.imports: dict[str, None] = {}
         self.helpers: list[str] = []
         self.constants: list[str] = []
+        self.given: set[int] = set()  # ids of objects among the arguments
+        self.shadowing: dict[str, str] = {}  # parameters that are called otherwise in the text
         self.taken.update(p.name for p in tape.parameters or [])
 
     # Names of what a page refers to
@@ -100,6 +103,12 @@ class Page(Looped):
             return self.fresh(hint)
         if is_helper(value):
             return self.helper(value)
+        if isinstance(value, Slopes):
+            by, of = self.function(differences), self.function(value.fn)
+            name = self.fresh(f"differences_of_{attribute(value.fn, '__name__', 'fn')}")
+            self.imports["import functools"] = None
+            self.helpers.append(f"{name} = functools.partial({by}, {of})")
+            return name
         if isinstance(value, PairOf):
             raise Unwritable(
                 f"{value.__name__} calls a rule, which a file cannot take along\n"
@@ -230,6 +239,8 @@ class Page(Looped):
                 f"a draw from {name} whose parameters depend on the arguments cannot be written down in a file\n"
                 "draw a standard number, and make of it what they say: loc + scale * rng.standard_normal()"
             )
+        if isinstance(of, Op) and isinstance(of.value, STREAMS):  # another in each pass of a loop
+            return f"{self.operand(of)}.{name}"
         if not (id(of) in self.known or isinstance(of, STREAMS)):
             return None
         if not any(own_dict(cls).get(name) is op.fn for cls in mro_of(type(of))):
@@ -238,6 +249,9 @@ class Page(Looped):
             return f"{self.known[id(of)]}.{name}"
         bound = op.fn.__get__(of)
         return None if public_name(bound) is None else self.function(bound)
+
+    def is_given(self, value: Any) -> bool:
+        return id(value.value if type(value) is External else value) in self.given
 
     def argument(self, tree: Any) -> str:
         if type(tree) is External:
@@ -260,8 +274,16 @@ class Page(Looped):
         self.outside()
         body = [*unpacked, *self.body()]
         answer = f"    return {self.argument(self.tape.result)}"
-        head = [f"def {name}({', '.join(names)}):", f'    """{self.origin()}"""']
-        function = "\n".join([*head, *body, answer]) + "\n"
+        told = f'    """{self.origin()}"""'
+        head, tail = [f"def {name}({', '.join(names)}):", told], [answer]
+        if self.shadowing:  # the text needs what they are the names of
+            own = {new: old for old, new in self.shadowing.items()}
+            outer = [own.get(x, x) for x in names]
+            inner, given = self.fresh(name), [x for x in names if x != "*"]
+            head = [f"def {inner}({', '.join(given)}):"]
+            call = f"    return {inner}({', '.join([own.get(x, x) for x in given])})"
+            tail = [answer, "", "", f"def {name}({', '.join(outer)}):", told, call]
+        function = "\n".join([*head, *body, *tail]) + "\n"
         used = function + "\n".join([*self.helpers, *self.constants])
         imports = list(self.imports)
         imports += ["import inspect"] if re.search(r"\binspect\.", used) else []
@@ -293,13 +315,18 @@ class Page(Looped):
             name = parameter.name
             if parameter.keyword and "*" not in names:
                 names.append("*")
-            if not name.isidentifier() or keyword.iskeyword(name) or name in ("np", "math"):
+            if not name.isidentifier() or keyword.iskeyword(name):
                 name = self.fresh(name)
+            elif is_needed(name):
+                self.shadowing[name] = self.fresh(name)
+                name = self.shadowing[name]
             self.taken.add(name)
             names.append(name)
             lines += self.taken_apart(parameter, name)
         for op in rest_of(self.tape):
-            self.names[op] = self.fresh(op.name)
+            free = op.name.isidentifier() and op.name not in self.taken and not is_needed(op.name)
+            self.names[op] = op.name if free else self.fresh(op.name)
+            self.taken.add(self.names[op])
             place = names.index("*") if "*" in names else len(names)
             names.insert(place, self.names[op])
             lines += self.check_of(op, self.names[op], op.name)
@@ -321,7 +348,7 @@ class Page(Looped):
                         self.literal(((part.kind, key),))
                     lines += self.check(
                         f"[*{text}] != {items!r}",
-                        f"{text} must have the keys {', '.join(map(repr, items))}, in this order",
+                        f"{text} must {have_in_order('keys', map(repr, items))}",
                     )
                 elif kind is not None:
                     self.literal(path)
@@ -329,12 +356,18 @@ class Page(Looped):
                         f"len({text}) != {len(items)}", f"{text} must have {len(items)} items"
                     )
         self.known.update({id(was): text_of(name, path) for path, was in parameter.used})
+        self.given.update(id(was) for _, was in parameter.used)
         inputs = list(parameter.inputs())
         numbered = enumerate(inputs)
         for (_, stem, _), group in itertools.groupby(numbered, lambda x: row_of(name, x[0], *x[1])):
             row = [x for _, x in group]
             if stem is not None and len(row) >= LONG:  # the items of a list
-                self.names.update({op: text_of(name, path) for path, op in row})
+                within = row[0][0][:-1]
+                if any(within[: len(at)] == at for at, _ in parameter.used):  # it may be changed
+                    copied = self.fresh(stem)
+                    lines.append(f"    {copied} = [*{stem}]")
+                    stem = copied
+                self.names.update({op: f"{stem}[{path[-1][1]}]" for path, op in row})
                 lines += self.checks_of(row, stem)
                 continue
             for path, op in row:
@@ -376,7 +409,7 @@ class Page(Looped):
             names = [name for name in own if name not in slots]  # which vars() has not
             lines += self.check(
                 f"[*vars({text})] != {names!r}",
-                f"{text} must have the attributes {', '.join(names)}, in this order",
+                f"{text} must {have_in_order('attributes', names)}",
             )
         return lines
 
@@ -392,10 +425,10 @@ class Page(Looped):
         literal = repr(was) if type(was) is slice else constant(was)
         if literal is not None and not isinstance(was, np.ndarray):
             return f"{text} != {literal}"
-        if not self.strict:
-            return None
-        if callable(was) and is_named(was):
+        if callable(was) and (is_named(was) or not self.strict) and hasattr(was, "__name__"):
             return f"getattr({text}, '__name__', None) != {was.__name__!r}"
+        if not self.strict:
+            return f"type({text}).__name__ != {type(was).__name__!r}"
         raise Unwritable(
             f"{text} is {described(was)}, which a file cannot tell from another\n"
             "save a function of the rest: lambda x: f(x, it)"
@@ -418,20 +451,20 @@ class Page(Looped):
 
     def check_of(self, op: Op, name: str, text: str) -> list[str]:
         """The check that an argument is of the type that it had."""
-        if not self.strict:
-            return []
         was = op.value
+        if not (self.strict or isinstance(was, np.ndarray)):  # other numbers will do
+            return []
         if isinstance(was, np.ndarray):
             found = f"np.shape({name}) != {was.shape} or getattr({name}, 'dtype', None) != {str(was.dtype)!r}"
         elif isinstance(was, np.generic):
             found = f"not isinstance({name}, np.{type(was).__name__})"
         else:
             found = f"not isinstance({name}, {type(was).__name__})"
-        return self.check(
-            found, f"{text} must be {with_article(type_name(was))}, as when this file was written"
-        )
+        return self.check(found, f"{text} must be {with_article(type_name(was))}, as {self.when}")
 
     def check(self, fails: str, message: str) -> list[str]:
+        for own, new in self.shadowing.items():
+            message = re.sub(rf"\b{new}\b", own, message)
         return [f"    if {fails}:", f"        raise ValueError({message!r})"]
 
     def outside(self) -> None:
@@ -488,7 +521,8 @@ class Page(Looped):
     def lines(self, op: Op) -> list[str]:
         if op.kind == "guard":
             return self.guard(op)
-        if op.kind == "effect" and op.fn in (setattr, delattr) and id(op.args[0]) not in self.known:
+        target = op.args[0] if op.fn in (setattr, delattr) and op.kind == "effect" else None
+        if target is not None and not isinstance(target, Op) and id(target) not in self.known:
             owner = with_article(type(op.args[0]).__name__)
             advice = advice_for(op.args[0]) if isinstance(op.args[0], STREAMS) else OUTSIDE
             raise Unwritable(f"{op.args[1]} of {owner} is set, which a file cannot do\n{advice}")
@@ -517,6 +551,17 @@ class Page(Looped):
         else:
             fails = f"{subject} != {self.argument(was)}"
         return self.check(fails, f"{decision(op)}, and is not for these arguments")
+
+
+def is_needed(name: str) -> bool:
+    """Whether a text may mean something of its own by a name."""
+    return name in BUILTINS or name in ("np", "math", "inspect")
+
+
+def have_in_order(what: str, names: Iterable[str]) -> str:
+    """What something must have, in words: these keys or attributes, or none."""
+    told = ", ".join(names)
+    return f"have the {what} {told}, in this order" if told else f"have no {what}"
 
 
 def is_named(fn: Any) -> bool:
@@ -595,6 +640,8 @@ def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
             f"{name!r} is no name that a function can have\n"
             "it is written like a variable, with letters, digits and _"
         )
+    if name is not None and is_needed(name):
+        raise TraceError(f"{name} is what the source calls itself\ngive the function another name")
     if tape.no_more is not None:
         why, cure = tape.no_more
         raise Unwritable(f"{tape.name} cannot be written down: {why}\n{cure}")
@@ -604,12 +651,12 @@ def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
             "trace the function again where it is needed, or write down what each way of it comes to"
         )
     if tape.untold is not None:
+        why, cure = tape.untold
         raise Unwritable(
-            f"{tape.name} cannot be written down: {tape.untold}, and no line of the tape says so\n"
-            "let the function take what it draws or changes as an argument, and return what is new"
+            f"{tape.name} cannot be written down: {why}, and no line of the tape says so\n{cure}"
         )
     wanted = name or re.sub(r"\W+", "_", tape.name).strip("_") or "f"
-    if wanted[0].isdigit() or keyword.iskeyword(wanted):
+    if wanted[0].isdigit() or keyword.iskeyword(wanted) or is_needed(wanted):
         wanted += "_"
     page = Page(tape, strict)
     page.taken.add(wanted)

@@ -48,10 +48,11 @@ class Picture:
         self.block(graph, self.listing.block)
         for what in [*self.nodes]:
             self.arrows(what)
-        for slot in self.listing.results:
-            for source in self.sources(slot):
-                graph.node("result", "result", shape="plaintext")
-                self.edge(source, "result", self.colours.get(source, FORWARD))
+        given = [source for slot in self.listing.results for source in self.sources(slot)]
+        if given:
+            graph.node("result", "result", shape="plaintext")
+        for source in given:
+            self.edge(source, "result", self.colours.get(source, FORWARD))
         for (start, end), style in self.edges.items():
             graph.edge(start, end, **style)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...rules.broadcasting import broadcast_like
 from ...tracer.entrances import entrance
+from ...tracer.frames import laid_out
 from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.loops import handed_on
 from ...tracer.outline import Mirrored, Outline
@@ -142,7 +143,7 @@ def derived(done: Run, leaf: Leaf, seed: Any, keys: list[int | str]) -> Tape:
     machine = Mirror(out, NOWHERE, Mirrored(out, tape.outline))
     found: dict[Any, Any] = dict(zip(wrt, sweep(tape.ops, wrt, seeds, machine), strict=True))
     refuse_sealed(tape, trees, lambda op: found.get(op) is not None)
-    out.result = arranged(done, lambda leaf: given(out, leaf, found.get(leaf.op)))
+    out.result = arranged(done, lambda leaf: given(out, leaf, found.get(leaf.op)), laid_out)
     out.ops += decisions(machine.looked, out)
     out.hold_as(tape, led_by_values(machine.decided))
     return out

@@ -22,7 +22,7 @@ from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.run import Run, argument_names
 from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, attributes, leaves, mapped
-from ...tracer.tape import External, FloatOp, Input, Op, Tape, type_name
+from ...tracer.tape import External, FloatOp, Input, Op, Tape, free, type_name
 from ...tracer.traits import (
     CAPTURING,
     Path,
@@ -189,6 +189,27 @@ def moved(parameters: list[Parameter] | None, now: dict[Op, Op]) -> list[Paramet
         return p._replace(tree=mapped(p.tree, leaf, lambda op: now.get(op, op)), others=others)
 
     return [renewed(p) for p in parameters]
+
+
+def with_tangents(tape: Tape, tangents: dict[Op, Input]) -> list[Parameter] | None:
+    """The parameters of a tape, and behind them a tangent for each that has one: of the same structure."""
+    if tape.parameters is None:
+        return None
+
+    def leaf(x: Leaf) -> Leaf:
+        t = None if x.op is None else tangents.get(x.op)
+        return Leaf(t, x.value if t is None else t.value)
+
+    known: list[Parameter] = tape.parameters
+    given = [p for p in known if not p.keyword]
+    given += [Parameter(op.name, Leaf(op, op.value)) for op in rest_of(tape)]
+    keywords = [p for p in known if p.keyword]
+    moving = [p for p in (*given, *keywords) if any(op in tangents for _, op in p.inputs())]
+    taken = tape.named()
+    found = [
+        Parameter(free(f"d{p.name}", taken), mapped(p.tree, leaf, tangents.get)) for p in moving
+    ]
+    return [*given, *found, *keywords]
 
 
 def rest_of(tape: Tape) -> list[Input]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +32,7 @@ class Stages:
     def __init__(
         self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        self.f, self.args, self.kwargs = f, args, kwargs
+        self.f, self.args, self.kwargs = f, *as_they_are(args, kwargs)
         self.tape: Tape = trace(f, *args, **kwargs)
 
     @functools.cached_property
@@ -60,7 +61,8 @@ class Stages:
             made = value_and_grad(self.f, tuple(keys) if len(keys) > 1 else keys[0] if keys else 0)
         with jit(True):
             for _ in range(CALLS):
-                made(*self.args, **self.kwargs)
+                args, kwargs = as_they_are(self.args, self.kwargs)
+                made(*args, **kwargs)
         told = explain(self.f)
         return told.source or str(told)
 
@@ -72,6 +74,14 @@ class Stages:
         return "\n".join(parts[:-1])
 
     __repr__ = __str__
+
+
+def as_they_are(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """Copies of arguments, which the function may change; where there are none, these."""
+    try:
+        return copy.deepcopy((args, kwargs))
+    except Exception:
+        return args, kwargs
 
 
 @entrance
