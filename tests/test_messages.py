@@ -20,6 +20,7 @@ ALONE = {
     ("transforms/assemble.py", "TypeError"): CAUGHT,
     ("transforms/pushforward.py", "ValueError"): BEGUN,
     ("transforms/tools/systems.py", "TypeError"): PASSED_ON,
+    ("transforms/tools/systems.py", "ValueError"): PASSED_ON,
     ("transforms/cotangents.py", "CotangentError"): BEGUN,
     ("tracer/calls.py", "f'{Site.of_code(code).place}: {error}'"): PASSED_ON,
     ("tracer/dynamic.py", "f'{Site.of_code(code).place}: {error}'"): PASSED_ON,

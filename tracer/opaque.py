@@ -127,10 +127,10 @@ class Call:
         self.args, self.origin = args, origin
         self.pure = is_pure(fn)
 
-    def problem(self, what: str) -> None:
-        """Why no program will stand for this call."""
+    def problem(self, why: str) -> None:
+        """Note why no program will stand for this call."""
         if self.tracer.reads is not None:
-            self.tracer.reads.problem(f"{fn_name(self.fn)} {what}", self.site)
+            self.tracer.reads.problem(why, self.site)
 
     # Without traced values
 
@@ -211,7 +211,7 @@ class Call:
                 if handed.writes:
                     handed.written(operands, options)
                     shown = shown_in(arrays, value, site)
-                self.problem("makes a view of an array")
+                self.problem(f"{fn_name(self.fn)} makes a view of an array")
                 return shown
             for box, was in zip(arrays, before, strict=False):
                 if self.origin is not None and box.value.tobytes() != was:  # by what is in the text
@@ -233,7 +233,7 @@ class Call:
             return self.nothing()
         if type(value) is int and is_known(fn):  # a count
             draw_all(tracer, self.boxes)
-            self.problem("counts what it makes of traced values")
+            self.problem(f"{fn_name(self.fn)} counts what it makes of traced values")
             return value
         if is_text(value):
             return self.text(value)
@@ -241,7 +241,9 @@ class Call:
             result = record_opaque(tracer, site, fn, operands, options, value, arrays)
             self.note_result(value, start)
             return handed.tied(result)
-        self.problem(f"makes {with_article(type(value).__name__)} of traced values")
+        self.problem(
+            f"{fn_name(self.fn)} makes {with_article(type(value).__name__)} of traced values"
+        )
         if self.is_discrete():
             draw_all(tracer, self.boxes)  # drawn like any other integer
             return shows(tracer, value, arrays) if kept else value
@@ -266,7 +268,7 @@ class Call:
         simple = [x for x in self.boxes if type(x) is Box]
         draw_all(self.tracer, simple)
         if not (self.pure and len(simple) == len(self.boxes)):
-            self.problem("makes a string of traced values")
+            self.problem(f"{fn_name(self.fn)} makes a string of traced values")
         return made(self.tracer, self.site, self.fn, self.given, self.kwargs, value, self.texts)
 
     def nothing(self) -> None:
@@ -276,7 +278,7 @@ class Call:
         if type(fn) is not types.FunctionType and not isinstance(keeper, types.ModuleType | None):
             if self.is_discrete():
                 draw_all(tracer, self.boxes)
-                self.problem("changes an object")
+                self.problem(f"{fn_name(self.fn)} changes an object")
                 return
             to_file = is_one_of(type(keeper), BOXES) and fn.__name__ in ("tofile", "dump")
             if not to_file and type(keeper).__module__ not in ("_io", "io"):
@@ -299,7 +301,9 @@ class Call:
         for op in self.tracer.tape.ops[start : start + 1]:
             reads.impure[op] = None
         if is_object(value):  # whose class may have special methods later
-            self.problem(f"makes {with_article(type(value).__name__)} of traced values")
+            self.problem(
+                f"{fn_name(self.fn)} makes {with_article(type(value).__name__)} of traced values"
+            )
 
     def cannot_follow(self, value: Any) -> NoRuleError:
         """It gives something that holds what was computed of traced values."""
