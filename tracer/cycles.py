@@ -41,12 +41,11 @@ class Loop:
     """
 
     __slots__ = (
-        "body", "carried", "code", "counted", "exits", "followed", "growing", "head", "indexed", "left", "looked",
+        "body", "carried", "counted", "exits", "followed", "growing", "head", "indexed", "left", "looked",
         "rigid", "site", "stored", "unsure",
     )  # fmt: skip
 
-    def __init__(self, code: CodeType, head: int, body: set[int], site: Site) -> None:
-        self.code = code
+    def __init__(self, head: int, body: set[int], site: Site) -> None:
         self.head = head
         self.body = body
         self.site = site
@@ -93,7 +92,7 @@ def find_loops(
     loops = []
     for head, body in sorted(bodies.items(), key=lambda pair: -len(pair[1])):
         line = source[head].position.lineno or code.co_firstlineno
-        loop = Loop(code, head, body, Site(code.co_filename, line, code.co_name))
+        loop = Loop(head, body, Site(code.co_filename, line, code.co_name))
         describe(loop, source, flow)
         loops.append(loop)
     return loops

@@ -332,10 +332,7 @@ def delitem(site: Site) -> Hook:
 
 
 def load_global(site: Site, name: str, depth: int = 1) -> Hook:
-    noted: tuple[Any, Any] = (None, None)  # a run that has noted this read, and what it read
-
     def hook(value: Any) -> Any:
-        nonlocal noted
         tracer = active.tracer
         if tracer is None:
             return value
@@ -346,22 +343,24 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
         )
         if kind is BuiltinFunctionType:
             atom = type(value.__self__) is ModuleType  # others may work on a container
-        if atom and (
-            reads is None or (noted[1] is value and noted[0] is reads.token and not reads.written)
-        ):
+        if atom and reads is None:
             return value
         scope = sys._getframe(depth).f_globals
+        key = id(scope), name
+        if atom and reads.noted.get(key, MISSING) is value and not reads.written:
+            return value
         if tracer.scopes and (own := tracer.scopes.get(id(scope))) is not None:
             return own.load(tracer, site, name, value)
-        entry = tracer.overlay.get((id(scope), name))
+        entry = tracer.overlay.get(key)
         if entry is not None and entry[1] is value:
             return entry[2]
         place = None if reads is None else global_place(reads, scope, name, value)
         traced = enter(tracer, value, name, place)
         if traced is value and atom:
-            noted = (reads.token, value) if reads is not None else noted
+            if reads is not None:
+                reads.noted[key] = value
         else:
-            tracer.overlay[id(scope), name] = (scope, value, traced)
+            tracer.overlay[key] = (scope, value, traced)
         return traced
 
     return hook

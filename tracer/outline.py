@@ -211,7 +211,7 @@ class Walk:
         if key in self.keys:
             self.close(self.keys.index(key) + 1)
         else:
-            self.begin(key, LOOP, loop.code.co_name, loop.site)
+            self.begin(key, LOOP, loop.site.function, loop.site)
         self.begin(PASS, PASS, "", loop.site)
 
     def begin(self, key: Any, kind: str, name: str, site: Site) -> None:

@@ -186,7 +186,7 @@ class Reads:
             tuple[Any, int]
         ] = []  # arrays handed to the outside, and the writes to them before
         self.anew: set[Place] = set()  # whose values may be others at each run that is noted here
-        self.token = object()
+        self.noted: dict[tuple[int, str], Any] = {}  # globals, by the id of their module's and name
 
     def problem(self, why: str, site: Site | None = None) -> None:
         """Note that the run cannot stand for other calls."""

@@ -669,3 +669,35 @@ def of_a_class_of_bytes(x):
 def test_what_has_no_derivative_dies_with_its_last_name(f):
     for _ in range(4):
         assert pullback(f, 1.5)[0] == f(1.5) > 0
+
+
+# Sources of functions, by what they use.
+SOURCES = {
+    "a loop": "def f(x):\n    for _ in range(3):\n        x = x * 1.5\n    return x",
+    "a while": "def f(x):\n    k = 0\n    while k < 3:\n        x, k = x * 1.5, k + 1\n    return x",
+    "a comprehension": "def f(x): return sum([x * i for i in range(3)])",
+    "a function": "def h(x): return x * 2.0\ndef f(x): return h(x) * h(x)",
+    "a class": "class A:\n    def m(self, x): return x * 2.0\ndef f(x): return A().m(x)",
+    "itself": "def f(x, n=3): return f(x * 2.0, n - 1) if n else x",
+    "a generator": "def g(x):\n    yield x\n    yield x * x\ndef f(x): return sum(g(x))",
+    "a global": "G = 1.5\ndef h(x):\n    global G\n    G = x\n    return G\ndef f(x): return h(x) * G",
+}
+
+
+@pytest.mark.parametrize("used", SOURCES)
+def test_code_that_was_executed_dies_with_its_function(used):
+    def calls(f):
+        for x in (1.0, 1.0, 1.5, 2.0):
+            value_and_grad(f)(x)
+        pullback(f, 1.0)[1](1.0)
+        jvp(f, (1.0,), (1.0,))
+        grad(grad(f))(1.0)
+
+    scope = {}
+    exec(SOURCES[used], scope)
+    calls(scope["f"])
+    code = weakref.ref(scope.pop("f").__code__)
+    scope.clear()
+    clear_cache()
+    gc.collect()  # the function and its globals are on a cycle of their own
+    assert code() is None

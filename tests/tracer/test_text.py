@@ -57,6 +57,7 @@ import weakref
 import zlib
 from collections import Counter, OrderedDict, UserString, deque, namedtuple
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -416,6 +417,7 @@ READ = {  # what makes a number of text (of "2.5")
     "Decimal": lambda s: float(decimal.Decimal(s)),
     "create_decimal": lambda s: float(decimal.getcontext().create_decimal(s)),
     "Fraction": lambda s: float(fractions.Fraction(s)),
+    "mpf": lambda s: float(mpmath.mpf(s)),
     "json": lambda s: json.loads(f"[{s}]")[0],
     "json.load": lambda s: json.load(io.StringIO(s)),
     "literal_eval": lambda s: ast.literal_eval(s),

@@ -16,6 +16,7 @@ from typing import Any
 from ...rules.words import with_article
 from ..cycles import Loop
 from ..operators import INPLACE
+from ..reads import MISSING
 from ..tape import Site
 from . import (
     arrays,
@@ -130,16 +131,15 @@ def is_(site: Site, negate: bool) -> Hook:
 
 
 def load_global(site: Site, name: str, depth: int = 1) -> Hook:
-    noted: tuple[Any, Any] = (None, None)
-
     def hook(value: Any) -> Any:
-        nonlocal noted
         recorder = now()
-        if noted[0] is recorder.token and noted[1] is value:
+        scope = sys._getframe(depth).f_globals
+        key = id(scope), name
+        if recorder.noted.get(key, MISSING) is value:
             return value
-        traced = recorder.outside.of_globals(sys._getframe(depth).f_globals, name, value)
+        traced = recorder.outside.of_globals(scope, name, value)
         if traced is value:
-            noted = (recorder.token, value)
+            recorder.noted[key] = value
         return traced
 
     return hook

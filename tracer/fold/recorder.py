@@ -186,7 +186,7 @@ class Recorder:
         self.outside = outside  # see `outside.Outside`
         self.hooks = hooks  # with which functions are instrumented
         self.twins: dict[int, tuple[Any, Any]] = {}  # of functions, by their identity
-        self.token = object()  # by which others know this run, and keep nothing of it alive
+        self.noted: dict[tuple[int, str], Any] = {}  # globals, by the id of their module's and name
         self.block = folded.region.root
         self.ops = self.block.ops
         self.i = 0
@@ -757,7 +757,7 @@ class Recorder:
         body = here.node.bodies.get(state)
         if body is None:
             body = here.node.bodies[state] = Region()
-            names = self.named(carried, (cycle.code, cycle.carried[:count]))
+            names = self.named(carried, (frame.f_code, cycle.carried[:count]))
             body.parameters = self.fresh(PARAMETER, found, body, names)
         self.enter(body)
         ops = iter(body.parameters)
@@ -792,7 +792,7 @@ class Recorder:
             state = (exit, *[self.flat(x, found) for x in given])
             node = self.end("leave", state, found)
             numbers = [names[k - pushed] if k >= pushed else -1 for k in own]
-            variables = cycle.code, numbers + [-1] * (len(given) - len(own))
+            variables = frame.f_code, numbers + [-1] * (len(given) - len(own))
             kept = self.results(node, state, given, found, variables)
             for k, x in zip(own, kept, strict=False):
                 out[k] = x
