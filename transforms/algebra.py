@@ -243,9 +243,7 @@ class Algebra(Rewriting):
             return
         new: dict[Op, Any] = {op: self.finished(op) for op in old}
         if self.watched:  # what has cancelled may have left a number, or an input
-            new = {
-                op: x if isinstance(x, Op) else self.apply(type(x), x) for op, x in new.items()
-            }
+            new = {op: x if isinstance(x, Op) else self.apply(type(x), x) for op, x in new.items()}
         else:
             old = [op for op in old if isinstance(new[op], Op) and new[op].kind == "call"]
         if (self.risky or self.watched) and old:
