@@ -71,9 +71,17 @@ def sum_(numbers, start: Operand = 0):
     return sum(numbers, start), pullback
 
 
+def same(x, z):
+    """Is ``x`` as large as the extremum ``z``? NaN is as large as NaN here."""
+    return x == z or (z != z and x != x)
+
+
+nondiff(same)
+
+
 def spread(d, z, items):
     """A cotangent ``d`` of the extremum ``z``, shared equally by those of the ``items`` that are as large."""
-    chosen = [x == z for x in items]
+    chosen = [same(x, z) for x in items]
     part = d / max(sum(chosen), 1)
     zero = type(part)(0) if isinstance(part, np.generic) else 0.0  # whoever wins, of one type
     return tuple([part if yes else zero for yes in chosen])
@@ -81,7 +89,7 @@ def spread(d, z, items):
 
 def gathered(parts, z, items):
     """The transpose of ``spread``: the mean of the ``parts`` that belong to items as large as ``z``."""
-    chosen = [part for part, x in zip(parts, items) if x == z]
+    chosen = [part for part, x in zip(parts, items) if same(x, z)]
     return sum([part for part in chosen if part is not None]) / max(len(chosen), 1)
 
 

@@ -96,6 +96,9 @@ class Algebra(Rewriting):
         self.pairs: dict[Op, tuple[float, Op | None]] = {}  # of Python's numbers: a sum of one core
         self.multiples: dict[Op, tuple[float, Op]] = {}  # by a number, of which op
         self.risky: set[Op] = set()  # computed plainly where the rules ask for more
+        self.watched: list[
+            Op
+        ] = []  # not computed with, but looked at: finite where a quotient has cancelled
         self.load: Counter[Op] = Counter()  # by how many ops a core will be needed
         # The parts of vectors of zeros that are written.
         self.spans: dict[Op, list[tuple[int, int]]] = {}
@@ -161,7 +164,7 @@ class Algebra(Rewriting):
                 k = -k
             if p is q:
                 core, n = p, c + k
-                if n == 0 and c and p is not None:  # of an infinity it would be NaN
+                if c * k < 0 and p is not None:  # of an infinity it would be NaN
                     return False
             elif not c or not k:
                 (n, core) = (c, p) if c else (k, q)
@@ -239,12 +242,20 @@ class Algebra(Rewriting):
             )
             return
         new: dict[Op, Any] = {op: self.finished(op) for op in old}
-        old = [op for op in old if isinstance(new[op], Op) and new[op].kind == "call"]
-        if self.risky and old:
+        if self.watched:  # what has cancelled may have left a number, or an input
+            new = {op: x if isinstance(x, Op) else self.apply(type(x), x) for op, x in new.items()}
+        else:
+            old = [op for op in old if isinstance(new[op], Op) and new[op].kind == "call"]
+        if (self.risky or self.watched) and old:
             careful = Tape(self.tape.name, self.tape.site)
             careful.ops, careful.result = self.tape.ops, tuple(old)
             found = rescued(
-                self.out, self.risky, [new[op] for op in old], pruned(careful), self.spans
+                self.out,
+                self.risky,
+                [new[op] for op in old],
+                pruned(careful),
+                self.spans,
+                self.watched,
             )
             new.update(zip(old, found, strict=True))
         self.out.result = substitute(self.tape.result, lambda op: new.get(op, op))
@@ -438,6 +449,10 @@ class Algebra(Rewriting):
         if type(op.value) is not float:
             self.risky.add(op)  # also where the forward run has computed the same
         return op
+
+    def watch(self, quotient: Op, divisor: Op) -> None:
+        """Let the check look at a product that has cancelled: by zero, infinity or NaN none would have."""
+        self.watched.append(self.apply(operator.mul, quotient, divisor))
 
     def single(self, x: Any, size: float = math.inf) -> tuple[float, Op | None]:
         """An operand as a number and one core.

@@ -91,6 +91,9 @@ class Assembly(Text):
         self.straight: set[Op] = set()  # see `kernels`
         self.unsized: set[Op] = set()  # arrays that may have other sizes than their values
         self.remote: list[Op] = []  # computed by other functions than those in C
+        self.kept = (
+            False  # whether it writes a kept program, whose call is traced where a `Miss` leaves it
+        )
 
     def fork(self) -> Assembly:
         """A copy of the state, for a branch; what the source refers to by name stays common."""
@@ -101,7 +104,7 @@ class Assembly(Text):
         branch.asked = self.asked
         branch.straight = self.straight.copy()
         branch.unsized = self.unsized
-        branch.checked, branch.remote = self.checked, self.remote
+        branch.checked, branch.remote, branch.kept = self.checked, self.remote, self.kept
         branch.elements = self.elements.copy()
         branch.anew = self.anew.copy()
         branch.names = self.names.copy()
@@ -119,6 +122,7 @@ class Assembly(Text):
         """Write into the same function as another assembly, with names of its own."""
         self.namespace, self.known, self.taken = other.namespace, other.known, other.taken
         self.counter, self.scalars, self.methods = other.counter, other.scalars, other.methods
+        self.kept = other.kept
 
     def bind(self, op: Op, name: str) -> None:
         """The value of ``op`` already lies in the variable ``name``, which is not reused and not written into."""

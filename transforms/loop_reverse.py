@@ -10,17 +10,20 @@ sample     a value of the type that an operation has, where the value itself is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..rules import registry
+from ..rules.zeros import product, quotient
 from ..tracer.kinds import isinstance
 from ..tracer.loops import Carry, Pick, Put
 from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, ops_in, primal
 from .columns import AddColumns, JoinColumns, MakeColumn, TakeColumn
 from .expand import expansion_of, is_asked, leaves_of, looked_at
+from .kernels import hashable
 from .loop_source import is_cheap
 from .loops import (
     STEPS,
@@ -35,7 +38,7 @@ from .loops import (
 )
 from .reverse import OWN, Machine, Numeric, Parts, Recorded, dependents, sweep, zero
 from .rewrites import rewritten_part
-from .simplify import pruned, simplified
+from .simplify import Rewriting, pruned, simplified
 
 
 class Reverse:
@@ -117,6 +120,26 @@ def reverse_of(
         return found
 
 
+class Winning(Rewriting):
+    """Lets the zero win in products and quotients of numbers and cotangents: it may stand where there is none.
+
+    Against an infinite slope it would give NaN to what has no influence.
+    """
+
+    def __init__(self, tape: Tape, keep: Collection[Op], cotangents: Iterable[Op]) -> None:
+        super().__init__(tape, keep)
+        _, self.cotangents = dependents(tape.ops, list(cotangents))
+
+    def literal(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        fn = WINNING.get(op.fn) if type(op.value) is float and hashable(op.fn) else None
+        if fn is None or op.args[0] not in self.cotangents:
+            return super().literal(op, args, kwargs)
+        return append(self.out, fn, args, kwargs, op.value, op.site)
+
+
+WINNING: dict[Any, Any] = {operator.mul: product, operator.truediv: quotient}
+
+
 class Reverser:
     """Builds the reverse of a loop function."""
 
@@ -133,6 +156,7 @@ class Reverser:
         self.columns = sorted(columns)
         self.outs = sorted(i - family.count for i in results if i >= family.count)
         self.active = self.spread(set(carried))
+        self.results = results
         self.flowing = {j for j in results if j < family.count} & self.active
 
     def leaves(self, v: Variant) -> list[Op]:
@@ -168,6 +192,12 @@ class Reverser:
             if len(self.flowing) == before:
                 break
         flowing = sorted(self.flowing)
+        gaps = any(
+            type(v.carried[j].value) is float
+            and (j not in self.results or any(found[0].get(j) is None for found, _, _ in swept))
+            for v in family.variants
+            for j in flowing
+        )
         used_invariants: set[int] = set()
         used_columns: set[int] = set()
         trails: list[tuple[int, Op]] = []
@@ -187,7 +217,8 @@ class Reverser:
             needed: dict[Op, None] = {}
 
             parts = (v, inputs, list(given), forward)
-            bodies.append(self.body_of(tape, *parts, needed))
+            literal = Winning(tape, forward, inputs[0].values()).run() if gaps else tape
+            bodies.append(self.body_of(literal, *parts, needed))
             part = rewritten_part(tape, forward, [*inputs[0].values(), *inputs[1].values()])
             if plain is not None and part is not None:
                 plain.append(self.body_of(pruned(part), *parts, needed))
@@ -203,7 +234,7 @@ class Reverser:
                 else:
                     trails.append((number, op))
         return self.assemble(
-            flowing, bodies, plain, sorted(used_invariants), sorted(used_columns), trails
+            flowing, gaps, bodies, plain, sorted(used_invariants), sorted(used_columns), trails
         )
 
     def sweep(self, number: int, v: Variant) -> tuple[Any, Tape, Any]:
@@ -275,6 +306,7 @@ class Reverser:
     def assemble(
         self,
         flowing: list[int],
+        gaps: bool,
         bodies: list[Any],
         plain: list[Any] | None,
         used_invariants: list[int],
@@ -319,6 +351,7 @@ class Reverser:
             )
 
         backward = family_of(bodies)
+        backward.gaps = gaps
         if plain is not None:
             backward.plain = family_of(plain)
         steps = None
@@ -423,6 +456,8 @@ def pull_loop(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
             for i, x in enumerate(values)
         ]
     for j, d in zip(reverse.carried, taken, strict=False):
+        if numeric and reverse.family.gaps and type(d) is float and d == 0:
+            continue  # there may be none
         if isinstance(carried[j], Op) and carried[j] in active:
             machine.accumulate(carried[j], d)
     place = len(reverse.carried)

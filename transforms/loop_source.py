@@ -523,7 +523,8 @@ def write_loop(self: Any, op: Op, pad: str, lines: list[str], dying: Sequence[Op
     fn = op.fn
     assembly = self.assembly if isinstance(self, LoopWriter) else self
     writer = LoopWriter(fn.plain or fn, self, assembly.asked.get(op))
-    careful = None if fn.plain is None else fn.careful
+    careful = fn.left if assembly.kept and fn.family.gaps else fn.careful
+    careful = None if fn.plain is None else careful
     assembly.remote.append(op)  # for what is in it
     _, starts, *others = fn.split(op.args)
     free = [

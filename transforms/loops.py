@@ -121,6 +121,10 @@ class Family:
         self.members: WeakValueDictionary[int, LoopFunction] = WeakValueDictionary()
         self.reverses: dict[Any, Any] = {}  # see ``loop_reverse``
         self.plain: Family | None = None
+        self.flowing = (
+            0  # of a reverse: how many of what is carried first are cotangents of what is carried
+        )
+        self.gaps = False  # and whether it puts a zero where there is no cotangent
 
     def member(self, size: int | None = None) -> LoopFunction:
         """The loop function that collects the first ``size`` columns (all that were ever asked for)."""
@@ -240,6 +244,10 @@ class LoopFunction:
             if self.slow is None:
                 self.slow = self.defined()
         return self.slow(*args)
+
+    def left(self, *args: Any) -> Any:
+        """What a kept program does instead where there are gaps: a traced call knows where there is no cotangent."""
+        raise Miss
 
     def defined(self, careful: Any = None) -> Any:
         """The function that the source defines; ``careful`` is asked where its results are not finite."""

@@ -73,7 +73,7 @@ from .kernels import (
     is_straight,
     is_whole,
 )
-from .loop_source import asked_results
+from .loop_source import asked_results, is_finite
 from .loops import LoopFunction, Miss
 from .pairs import settled
 from .reverse import Recorded, decisions, sweep
@@ -229,6 +229,7 @@ class Builder:
         self.outcome = done.outcome
         self.program = Program(name)
         self.assembly = Assembly(self.program.namespace, taken={*self.used, *RESERVED})
+        self.assembly.kept = True
         self.wanted: dict[Place, list[Input]] = {}
         self.straight: set[Place] = (
             set()
@@ -567,7 +568,7 @@ class Builder:
             )
 
         live = set(ops_in(tape.result))
-        self.write(tape.ops, live, result, drawn, quiet)
+        self.write(tape.ops, live, result, drawn, quiet, found=found)
         self.assembly.taken = set()  # all names are chosen
         return self.program
 
@@ -697,6 +698,7 @@ class Builder:
     ) -> Callable[..., Any]:
         """The function from residuals and given derivatives to those that are asked for."""
         self.assembly = assembly = Assembly(self.program.namespace, taken=self.used)
+        assembly.kept = True
         self.seen_constants = {}
         self.exposed = {*inputs, *residuals, *dys}
         name = assembly.fresh("back")
@@ -710,8 +712,8 @@ class Builder:
                 assembly.bind(residual, own)
             if group:
                 lines.append(f"    {', '.join(names)}, = {source}")
-        miss = f"raise {self.constant(Miss, 'Miss')}"
-        lines += assembly.emit(ops, set(ops_in(list(found.values()))), miss)
+        lines += assembly.emit(ops, set(ops_in(list(found.values()))), self.miss)
+        lines += self.doubt(ops, found, "    ")
         lines.append(f"    return {answer(found)}")
         source = "\n".join(lines) + "\n"
         self.program.source += "\n\n" + source
@@ -731,8 +733,12 @@ class Builder:
         drawn: Input | None,
         quiet: Any,
         later: Iterable[Op] = (),
+        found: dict[Op, Any] | None = None,
     ) -> None:
-        """Write guards, operations, effects and the result; the operations ``later`` are done elsewhere."""
+        """Write guards, operations, effects and the result; the operations ``later`` are done elsewhere.
+
+        The gradients are what was ``found``, if they are computed here.
+        """
         program = self.program
         roots = self.opening(drawn is not None, quiet is not None)
         guards = GuardWriter(
@@ -753,6 +759,9 @@ class Builder:
         program.reverse = len(calls) - program.forward
         self.assembly.asked = asked_results([*ops, *later])
         self.operate(ops, live)
+        for line in self.doubt(ops, found or {}, PAD):
+            program.lines.append(line)
+            program.reasons[len(program.lines)] = "a gradient is not finite"
         if program.lines[-1] == "    try:":
             program.lines.append("        pass")
         program.lines.append("    except Exception as error:")
@@ -763,6 +772,15 @@ class Builder:
         if quiet is not None and self.may_trust:
             self.trust(at)
         self.ending(drawn is not None)
+
+    def doubt(self, ops: Iterable[Op], found: dict[Op, Any], pad: str) -> list[str]:
+        """The statement that leaves the program where zeros that stand for no influence may have made NaN, if any."""
+        if not any(type(op.fn) is LoopFunction and op.fn.family.gaps for op in ops):
+            return []
+        gradients = [x for x in dict.fromkeys(found.values()) if isinstance(x, Op)]
+        is_number = self.constant(is_finite, "is_finite")
+        tests = " and ".join([f"{is_number}({self.assembly.expression(x)})" for x in gradients])
+        return [f"{pad}if not ({tests or True}): {self.miss}"]
 
     @property
     def watching(self) -> str:

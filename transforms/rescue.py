@@ -77,9 +77,13 @@ def swallowed(ops: Sequence[Op], fixed: Collection[Op]) -> set[Op]:
 
 
 def witnesses(
-    ops: Sequence[Op], risky: Collection[Op], results: Collection[Op], whole: Collection[Op] = ()
+    ops: Sequence[Op],
+    risky: Collection[Op],
+    results: Collection[Op],
+    whole: Collection[Op] = (),
+    watched: Collection[Op] = (),
 ) -> list[Op]:
-    """Ops that cover all of ``risky``: results where possible, small ones first.
+    """Ops that cover all of ``risky`` that is needed and all of ``watched``: results where possible, small ones first.
 
     ``whole`` are the writes which overwrite nothing but zeros.
     """
@@ -87,7 +91,7 @@ def witnesses(
     for op in reversed(ops):
         if op in needed:
             needed.update(op.operands())
-    left = needed.intersection(risky)
+    left = needed.intersection(risky).union(watched)
     covered: set[Op] = set()
     chosen: list[Op] = []
 
@@ -102,7 +106,9 @@ def witnesses(
             left.discard(x)
             if x.fn in ELEMENTWISE:
                 divisor = x.args[1] if x.fn in QUOTIENTS else None
-                queue += [y for y in x.operands() if y is not divisor and y.kind == "call"]
+                queue += [
+                    y for y in x.operands() if y is not divisor and (y.kind == "call" or y in left)
+                ]
             elif x in whole:
                 queue += [y for y in (x.args[0], x.args[2]) if isinstance(y, Op)]
         return len(left) < before
@@ -110,7 +116,7 @@ def witnesses(
     for op in sorted(results, key=lambda op: np.size(op.value)):
         if left and cover(op):
             chosen.append(op)
-    for op in reversed(ops):
+    for op in [*reversed(ops), *risky]:  # those too that are inputs
         if not left:
             break
         if op in left:
@@ -187,9 +193,10 @@ def rescued(
     gradients: list[Op],
     careful: Tape,
     whole: Collection[Op],
+    watched: Collection[Op],
 ) -> list[Op]:
     """Append the check of ``gradients`` to a tape; gives what stands for them from then on."""
-    seen = witnesses(out.ops, risky, gradients, whole)
+    seen = witnesses(out.ops, risky, gradients, whole, watched)
     if not seen:
         return gradients
     drawn = [op for op in careful.ops if getattr(op.fn, "impure", False)]  # not to be drawn again

@@ -102,7 +102,7 @@ def element_of(op: Op, c: float) -> Any:
 
 def times(a: Algebra, p: Op, q: Op) -> tuple[float, Op | None]:
     """The product of two cores, as a number and a core."""
-    for whole, part in ((p, q), (q, p)):
+    for whole, part in ((p, q), (q, p)) if not a.part else ():
         c, inner = a.multiples.get(whole, (1.0, whole))
         above, below = unshaped(inner), unshaped(part)
         if (
@@ -113,8 +113,10 @@ def times(a: Algebra, p: Op, q: Op) -> tuple[float, Op | None]:
         ):
             rest = above.args[0]
             if not isinstance(rest, Op):
+                a.watch(whole, part)
                 return c * rest, None
             if np.shape(rest.value) == np.shape(above.value):
+                a.watch(whole, part)
                 return c, a.reshaped(rest, np.shape(whole.value)) if np.ndim(rest.value) else rest
     return 1.0, a.plain(operator.mul, p, q)
 
@@ -169,10 +171,12 @@ def collected(a: Algebra, op: Op, sign: float) -> Sum | None:
                 if not is_real(core.value):
                     return None
                 core = a.core(core, len(shape))
-            both = core in terms
-            terms[core] = terms.get(core, 0.0) + factor * c
-            if both and core is not None and terms[core] == 0:
-                return None  # of an infinity it would be NaN
+            before = terms.get(core, 0.0)
+            terms[core] = before + factor * c
+            if core is not None and before * factor * c < 0:  # of an infinity it would be NaN
+                if terms[core] == 0 or op in a.lost:
+                    return None
+                a.risky.add(core)
     piles = [core for core in terms if type(core) is Pile]
     if (
         len(piles) == 2

@@ -116,3 +116,12 @@ def test_powers_at_zero_in_a_program_of_pythons_numbers(enabled):
         with np.errstate(all="ignore"):
             assert [step(x, -1.5) for x in (2.0, 4.0, 0.0, 0.0, 0.0)][2:] == [-INF] * 3
             assert [step(x, 0.5) for x in (2.0, 4.0, 0.0, 0.0, 0.0)][2:] == [0.0] * 3
+
+
+def test_a_nan_is_the_largest_and_the_smallest():
+    """What `max` and `min` of Python's numbers give back where that is NaN has the cotangent."""
+    for fn in (max, min):
+        for f in (lambda x: 3.0 * fn(x, 0.5), lambda x: 3.0 * fn([x, 0.5])):
+            slope = grad(f)
+            assert [slope(math.nan) for _ in range(6)] == [3.0] * 6
+            assert grad(lambda x: 3.0 * fn(0.5, x))(math.nan) == 0.0  # Python keeps the first

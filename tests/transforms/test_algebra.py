@@ -392,6 +392,46 @@ def test_terms_that_cancel_are_nan_where_they_are_infinite():
                 assert np.isnan(slope(x)).all()
 
 
+def there_and_back(x):
+    return np.sum(np.log(np.exp(x)))
+
+
+def again_and_again(x):
+    for _ in range(20):
+        x = np.log(np.exp(x))
+    return np.sum(x)
+
+
+def times_another(x):
+    y = 2.0 * x
+    return np.sum(np.log(np.exp(x)) * y)
+
+
+def of_opposite_signs(x):
+    return np.sum(np.exp((x - x) + x))
+
+
+def three_less_one(x):
+    return np.sum(3.0 * np.sqrt(x) - np.sqrt(x))
+
+
+@pytest.mark.parametrize("of", [float, np.float64, lambda x: np.array([1.5, x])])
+@pytest.mark.parametrize(
+    "f", [there_and_back, again_and_again, times_another, of_opposite_signs, three_less_one]
+)
+def test_what_cancels_is_looked_at(f, of):
+    """A quotient times its divisor, or a term less itself, is not what it would be among infinities and zeros."""
+    slope = value_and_grad(f)
+    with np.errstate(all="ignore"):
+        for k in range(6):
+            slope(of(1.0 + k))
+        for x in (800.0, -800.0, 1e200, 0.0, math.inf, math.nan, 3.0):
+            with jit(False):
+                expected = value_and_grad(f)(of(x))
+            for got, want in zip(slope(of(x)), expected, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["arrays", "scalars"])
 def test_a_zero_cotangent_wins_where_the_forward_run_has_computed_the_same_product(kind):
     """The cotangent of x * x is y, and y * x is a value as well."""

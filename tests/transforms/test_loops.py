@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 import pytest
 
-from wengert import grad, jit, value_and_grad
+from wengert import grad, jit, pullback, value_and_grad
 from wengert.tracer.loops import carry
 from wengert.tracer.run import run
 from wengert.tracer.source import compiled
@@ -562,3 +562,41 @@ def test_a_loop_of_unlike_iterations_is_left_alone(monkeypatch):
     with jit(False):
         assert grad(f)(1.5) == 3.0
     assert len(looks) < 100
+
+
+def the_last_two_angles(x, n=20):
+    total, angle = 0.0, 0.0
+    for i in range(n):
+        before = angle
+        angle = math.acos(1.0 - x * abs(i - 4) / n)  # whose slope is infinite where i is 4
+        total += x * i
+    return angle * total + before
+
+
+def the_last_root(x, n=20):
+    y = math.acos(x / x)
+    for i in range(n):
+        if i > 5:
+            y = math.sqrt(x) + i
+    return y
+
+
+@pytest.mark.parametrize("f", [the_last_two_angles, the_last_root])
+def test_what_has_no_influence_meets_an_infinite_slope(f):
+    """There is no cotangent of it, so that nothing is multiplied by the slope: no zero gives NaN either."""
+    for ask in (
+        lambda: value_and_grad(f),
+        lambda: lambda x: (lambda y, back: (y, back(1.0)[0]))(*pullback(f, x)),
+    ):
+        both = ask()
+        for x in (0.3, 0.4, 0.5, 0.6, 0.45, 0.35):
+            value, slope = both(x)
+            expected = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+            assert value == f(x) and slope == pytest.approx(expected, rel=1e-6)
+
+
+def test_what_has_no_influence_in_a_long_loop():
+    n = 30_000
+    value, slope = value_and_grad(lambda x: the_last_two_angles(x, n))(0.3)
+    expected = (the_last_two_angles(0.3 + 1e-6, n) - the_last_two_angles(0.3 - 1e-6, n)) / 2e-6
+    assert value == the_last_two_angles(0.3, n) and slope == pytest.approx(expected, rel=1e-6)
