@@ -233,7 +233,7 @@ class Steps:
         p, y = [self.constant(x) for x in args[1:]] if fn is finite_power else (None, None)
         if p is not None and y is not None and not p < 0 <= y == round(y):
             base, exponent, _ = map(self.text, args)
-            power = f"{base} ** {exponent}"
+            power = base if p == 1 else f"{base} ** {exponent}"
             return f"0.0 if {base} == 0 else {power}" if p < 0 < y else power
         return self.writer.expression(fn, [self.text(x) for x in args])
 
