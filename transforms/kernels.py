@@ -394,6 +394,8 @@ def finite_power(to: Assembly, op: Op) -> str | None:
         return None
     if not is_one_of(type(p), (int, float)) or not is_one_of(type(y), (int, float)):
         return None
+    if p < 0 == y:
+        return "0.0"  # any number will do: ``y`` is a factor of the slope
     if p < 0 <= y == round(y):  # what is not finite is zero there, at any base
         return None
     power = f"{to.argument(x)} ** {to.operand(p)}"

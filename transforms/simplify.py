@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.operators import finite_power, is_steady_slope
 from ..rules.zeros import product
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.outline import Memos
 from ..tracer.tape import FloatOp, Op, Tape, append, ops_in, substitute
-from .equal import EXACT, key_of, same_type
+from .equal import EXACT, key_of, plainer, same_type
 from .kernels import hashable, static
 
 NUMBERS = (int, float)
@@ -126,15 +125,6 @@ def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
 
 Identity = Callable[[Op, Any], tuple[Any] | None]
 IDENTITIES: dict[Any, Identity] = {}
-
-
-def plainer(fn: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """The same call, or a plainer one that comes to the same for these constants among the operands."""
-    if fn is finite_power:
-        x, p, y = args
-        if is_one_of(type(p), NUMBERS) and is_one_of(type(y), NUMBERS) and is_steady_slope(p, y):
-            return operator.pow, (x, p)
-    return fn, args
 
 
 def identity(op: Op, fn: Any, args: tuple[Any, ...]) -> tuple[Any] | None:
