@@ -392,6 +392,11 @@ class Tape:
         self.ways: dict[str, set[str]] = {}  # how decisions came out in kept programs
         self.parameters: list[Any] | None = None  # what the function takes, if that is known
         self.forward: frozenset[Op] | None = None  # the ops of the forward run, if others follow
+        self.layout = False  # whether the run looked at how arrays lie in memory
+        self.identity = (
+            False  # whether it asked which objects are one, or which arrays share memory
+        )
+        self.ties: Any = None  # what it asks of how the arguments lie to one another (see ``ties``)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: x for key, x in vars(self).items() if key not in ("home", "memories", "lent")}
@@ -410,6 +415,7 @@ class Tape:
     def hold_as(self, other: Tape, once: str | None = None) -> None:
         """Hold for no more than a tape of which this one was made, and once if that is so."""
         self.once, self.no_more, self.untold = other.once or once, other.no_more, other.untold
+        self.layout, self.identity, self.ties = other.layout, other.identity, other.ties
 
     @property
     def inputs(self) -> list[Input]:

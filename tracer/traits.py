@@ -146,6 +146,15 @@ class Unknown(Trait):
         return "something that was not kept"
 
 
+def lasting(fixed: list[list[tuple[Path, Trait]]] | None) -> list[list[tuple[Path, Trait]]] | None:
+    """The traits of a run, of texts and flags alone: those of objects would keep what one call was given."""
+
+    def of(trait: Trait) -> Trait:
+        return trait if is_one_of(type(trait.value), VALUES) else Unknown()
+
+    return fixed and [[(path, of(trait)) for path, trait in found] for found in fixed]
+
+
 class Itself:
     """An object that nothing else is like; of a class written in C, what it calls equal and shows alike.
 

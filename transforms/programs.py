@@ -233,6 +233,7 @@ class Builder:
         self.straight: set[Place] = (
             set()
         )  # arrays of which it matters that they are (see `kernels`)
+        self.in_order = False  # whether they must have the strides that they have
         self.effects: list[Op] = []
         self.exposed: set[Op] = set()
         self.repeated: list[
@@ -531,7 +532,7 @@ class Builder:
                 x for x in map(looked_at, self.wanted) if x.check == "array" and x.value.ndim > 1
             ]
             self.straight.update(x for x in places if x.value.flags.c_contiguous)
-            self.reads.layout |= not self.straight.issuperset(places)
+            self.in_order |= not self.straight.issuperset(places)
         for op in self.effects:
             self.mention((op.args, op.kwargs))
             for x in constants_in((op.args, op.kwargs)):
@@ -805,10 +806,14 @@ class Builder:
     @property
     def layout(self) -> bool:
         """Whether it matters how arrays lie in memory."""
-        return self.reads.layout or any(
-            op.fn in LAYOUT_OPS or "order" in op.kwargs
-            for op in self.done.tape.ops
-            if type(op) is not FloatOp and hashable(op.fn)
+        return (
+            self.in_order
+            or self.done.tape.layout
+            or any(
+                op.fn in LAYOUT_OPS or "order" in op.kwargs
+                for op in self.done.tape.ops
+                if type(op) is not FloatOp and hashable(op.fn)
+            )
         )
 
     def roots(self) -> dict[Place, str]:
