@@ -72,6 +72,7 @@ from .kernels import (
     is_steady,
     is_straight,
     is_whole,
+    may_raise,
 )
 from .loop_source import asked_results
 from .loops import LoopFunction, Miss
@@ -1176,13 +1177,6 @@ def may_end(op: Op) -> bool:
     if type(op.fn) is LoopFunction:  # with decisions in it
         return True
     return may_warn(op) or not is_steady(op) or may_raise(op)
-
-
-def may_raise(op: Op) -> bool:
-    """Whether Python might raise an exception: for a number outside of what a function takes, or of an array."""
-    if op.fn is operator.getitem:
-        return any(True for _ in ops_in(op.args[1]))
-    return is_one_of(type(op.value), (float, int, complex)) and op.fn not in SAFE
 
 
 # These move numbers about, and warn only of a cast.

@@ -3,6 +3,7 @@
 import collections
 import copy
 import dataclasses
+import math
 import pickle
 import random
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from wengert import custom_rule, grad, pullback, reverse, save, trace
+from wengert import custom_rule, forward, grad, pullback, reverse, save, trace
 from wengert.tracer.errors import TraceError
 
 V = np.array([0.5, -1.2, 2.0])
@@ -329,3 +330,54 @@ def test_an_object_as_result_is_the_dict_of_its_attributes():
         assert reverse(tape)(2.0, 1.0, 10.0) == (seen, (34.0,))
         exec(pullback(f, 2.0)[1].source(), names)
         assert names["back"](2.0, 1.0, 10.0) == (34.0,)
+
+
+def test_a_text_goes_by_the_shapes_of_arrays():
+    """Lengths that were asked for are constants in it."""
+    mean = lambda x: x.sum() / x.size  # noqa: E731
+    for text, name, rest in (
+        (trace(mean, np.ones(4)).source("f"), "f", ()),
+        (pullback(mean, np.ones(4))[1].source(), "back", (1.0,)),
+    ):
+        names = {}
+        exec(text, names)
+        names[name](np.ones(4), *rest)
+        with pytest.raises(ValueError, match=r"x must have the shape \(4,\)"):
+            names[name](np.ones(5), *rest)
+
+
+def caught(x):
+    try:
+        return math.log(x)
+    except ValueError:
+        return 2 * x
+
+
+def dropped(x):
+    math.sqrt(x)
+    return x * x
+
+
+@pytest.mark.parametrize(("f", "at"), [
+    (lambda x: math.log(x), -1.0),
+    (caught, -1.0),
+    (dropped, -1.0),
+    (lambda x: 3 * x + math.exp(x), 1e4),
+    (lambda x: 1 / x, 0.0),
+    (lambda x: 2 * x + math.gamma(math.floor(x)), -2.0),
+])  # fmt: skip
+def test_what_raises_raises_where_the_value_is_not_asked_for(f, at, tmp_path):
+    """A function that raises has no derivative there, and one that catches it has another one."""
+    tape, back = trace(f, 2.0), pullback(f, 2.0)[1]
+    save(grad(f), tmp_path / "f.py", 2.0)
+    answers = [reverse(tape, value=False), lambda x: forward(tape)(x, 1.0)]
+    answers.append(lambda x: back.tape(x, *[1.0] * (len(back.tape.inputs) - 1)))
+    texts = reverse(tape, value=False).source("g"), (tmp_path / "f.py").read_text()
+    for text in texts:
+        names = {}
+        exec(text, names)
+        answers.append(next(x for key, x in names.items() if key.startswith("g")))
+    for answer in answers:
+        answer(3.0)
+        with pytest.raises((ValueError, ZeroDivisionError, OverflowError)):
+            answer(at)

@@ -4,8 +4,8 @@ Words
 -----
 page     the text of a file: imports, helpers, constants, and one function.
 helper   a function of ours that the tape calls: it is written out (see ``inline``), since a file imports nothing of us.
-check    a statement that raises ValueError where the page does not hold: a decision, the structure of an argument, and
-         in a file its type.
+check    a statement that raises ValueError where the page does not hold: a decision, the structure of an argument, the
+         shape of an array, and in a file types as well.
 """
 
 from __future__ import annotations
@@ -410,10 +410,14 @@ class Page(Looped):
         return check and [f"    for {item} in {items}:", *["    " + x for x in check]]
 
     def check_of(self, op: Op, name: str, text: str) -> list[str]:
-        """The check that an argument is of the type that it had."""
-        if not self.strict:
-            return []
+        """The check that an argument is of the type that it had; of the shape alone, where it is no file."""
         was = op.value
+        if not self.strict:
+            if not isinstance(was, np.ndarray):
+                return []
+            return self.check(
+                f"np.shape({name}) != {was.shape}", f"{text} must have the shape {was.shape}"
+            )
         if isinstance(was, np.ndarray):
             found = f"np.shape({name}) != {was.shape} or getattr({name}, 'dtype', None) != {str(was.dtype)!r}"
         elif isinstance(was, np.generic):
