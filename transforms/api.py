@@ -257,6 +257,7 @@ def trace(
         wrt_self=wrt_self,
         primitives=decided_by(primitives),
         outline=Outline,
+        protect=True,
         full=True,
     )
     tape = done.tape

@@ -199,3 +199,48 @@ def test_a_pickled_pullback_does_not_say_what_it_does_not_know():
     for ask in (back.source, lambda: back.tape(ROWS, 1.0)):
         with pytest.raises(TraceError, match="it was pickled"):
             ask()
+
+
+TABLE = np.array([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (TABLE * x).sum(),
+        lambda x: ((x + TABLE) ** 2).sum(),
+        lambda x: x.sum() * TABLE[0] + np.dot(x, TABLE),
+        lambda x: np.where(TABLE > 1.5, x, x * x).sum(),
+    ],
+)
+def test_a_tape_stays_what_it_is_when_arrays_are_written_to_afterwards(f):
+    x, given = np.array([3.0, 4.0]), np.array([3.0, 4.0])
+    tape = trace(f, x)
+    value, slope, back = tape(given), tape.cotangents(), grad(f)(given)
+    before = TABLE.copy()
+    try:
+        TABLE[:], x[:] = 7.0, 9.0
+        assert tape(given) == value == of_text(tape.source("f"), "f")(given)
+        np.testing.assert_array_equal(reverse(tape)(given)[1][0], back)
+        for one, other in zip(slope.values(), tape.cotangents().values(), strict=True):
+            np.testing.assert_array_equal(one, other)
+    finally:
+        TABLE[:] = before
+
+
+def test_a_constant_of_an_edited_tape_is_what_it_was():
+    tape, k = trace(lambda x: (x * x).sum(), np.ones(2)), np.array([2.0, 2.0])
+    edited = tape.replace(tape[1], np.multiply, tape[0], k)
+    other = tape.substitute(tape[1], k)
+    k[:] = 9.0
+    assert edited(np.ones(2)) == other(np.ones(2)) == 4.0
+
+
+def test_an_edit_under_which_an_array_gets_another_shape_is_an_error():
+    def mean(x):
+        above = (x * 1.0)[x > 0]
+        return above.sum() / len(above)
+
+    tape = trace(mean, np.array([1.0, 2.0, -3.0]))
+    with pytest.raises(GuardError, match=r"had the shape \(2,\) in the traced run"):
+        tape.substitute(next(op for op in tape if op.value.dtype == bool), np.ones(3, bool))
