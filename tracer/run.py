@@ -203,6 +203,10 @@ def run(
                 reads.problem("an import failed")
             with room:
                 done.outcome = outcome(tracer, result)
+        if done.fixed is not None:
+            trees = zip([*done.args, *done.kwargs.values()], [*args, *kwargs.values()], strict=True)
+            for found, (tree, x) in zip(done.fixed, trees, strict=True):
+                found += traits(whole(tree, x), x, captured=True)
         if movables:
             written = any(box.memory.writes for box, _ in tracer.inputs)
             tape.ties = tied(tape, movables, written)

@@ -478,9 +478,9 @@ class Tape:
         """The tape as Python source that runs when pasted, one operation a statement.
 
         The function takes what the traced one took. Its decisions are checked, and the structures, texts and flags of
-        its arguments and the shapes of arrays: where one is another, it raises ValueError. Imports and helpers that it
-        needs are written above it. `save` writes a file that checks the types of the arguments as well. Raises
-        `TraceError` where the text could not do what the function did.
+        its arguments, and the shapes and dtypes of arrays: where one is another, it raises ValueError. Imports and
+        helpers that it needs are written above it. `save` writes a file that checks the types of numbers as well.
+        Raises `TraceError` where the text could not do what the function did.
         """
         return meaning.tools.pages.source_of(self, name)
 

@@ -393,3 +393,27 @@ def test_the_tape_of_a_pullback_takes_arrays_of_integers_by_their_name():
     back = pullback(lambda x, labels: x[labels].sum(), np.arange(3.0), np.array([0, 2]))[1]
     assert [p.name for p in back.tape.parameters] == ["x", "labels"]
     np.testing.assert_array_equal(back.tape(np.arange(3.0), np.array([1, 1]), 1.0)[0], [0, 2, 0])
+
+
+def test_a_source_of_a_pullback_tells_what_a_function_has_captured():
+    def scaled(k, mode):
+        return lambda x: x * k if mode == "a" else x
+
+    back = pullback(lambda x, f: f(x), 1.5, scaled(2.0, "a"))[1]
+    names = {}
+    exec(back.source(), names)
+    assert names["back"](2.5, scaled(3.0, "a"), 1.0)[0] == 3.0
+    with pytest.raises(ValueError, match="was 'a' in the traced run"):
+        names["back"](2.5, scaled(3.0, "b"), 1.0)
+    with pytest.raises(GuardError, match="was 'a'"):
+        back.tape(2.5, scaled(3.0, "b"), 1.0)
+
+
+def test_a_text_tells_the_dtype_of_an_array():
+    names = {}
+    text = trace(lambda x: x.sum() * (2.0 if x.dtype == np.float32 else 3.0), np.ones(2)).source(
+        "f"
+    )
+    exec(text, names)
+    with pytest.raises(ValueError, match=r"x must be a float64\[2\], as in the traced run"):
+        names["f"](np.ones(2, np.float32))

@@ -5,7 +5,7 @@ Words
 page     the text of a file: imports, helpers, constants, and one function.
 helper   a function of ours that the tape calls: it is written out (see ``inline``), since a file imports nothing of us.
 check    a statement that raises ValueError where the page does not hold: a decision, the structure of an argument, the
-         shape of an array, and in a file types as well.
+         shape and dtype of an array, and in a file the type of a number.
 """
 
 from __future__ import annotations
@@ -410,23 +410,17 @@ class Page(Looped):
         return check and [f"    for {item} in {items}:", *["    " + x for x in check]]
 
     def check_of(self, op: Op, name: str, text: str) -> list[str]:
-        """The check that an argument is of the type that it had; of the shape alone, where it is no file."""
+        """The check that an argument is of the type that it had; an array alone, where the page is no file."""
         was = op.value
-        if not self.strict:
-            if not isinstance(was, np.ndarray):
-                return []
-            return self.check(
-                f"np.shape({name}) != {was.shape}", f"{text} must have the shape {was.shape}"
-            )
+        if not (self.strict or isinstance(was, np.ndarray)):
+            return []
         if isinstance(was, np.ndarray):
             found = f"np.shape({name}) != {was.shape} or getattr({name}, 'dtype', None) != {str(was.dtype)!r}"
         elif isinstance(was, np.generic):
             found = f"not isinstance({name}, np.{type(was).__name__})"
         else:
             found = f"not isinstance({name}, {type(was).__name__})"
-        return self.check(
-            found, f"{text} must be {with_article(type_name(was))}, as when this file was written"
-        )
+        return self.check(found, f"{text} must be {with_article(type_name(was))}, as {self.when}")
 
     def check(self, fails: str, message: str) -> list[str]:
         return [f"    if {fails}:", f"        raise ValueError({message!r})"]

@@ -34,7 +34,6 @@ from ...tracer.traits import (
     has_trait,
     is_attribute,
     is_captured,
-    traits,
     walk,
     whole,
 )
@@ -80,7 +79,7 @@ def parameters_of(
     for i, (name, tree, x) in enumerate(given):
         tree = whole(tree, x)
         others = tuple(inputs_without(done.tape, name, tree))
-        fixed = without([*done.fixed[i], *traits(tree, x, captured=True)], others)
+        fixed = without(done.fixed[i], others)
         inner = containers(tree, x, objects)
         used = tuple([(path, y) for path, y in (*done.holders[i], *inner) if id(y) in objects])
         found.append(Parameter(name, tree, fixed, others, i >= len(args), used))
@@ -124,8 +123,7 @@ def parameters_of_run(done: Run, tape: Tape) -> list[Parameter] | None:
         fixed += [
             (path, Unknown())
             for path, part in walk(tree)
-            if (has_trait(part) and (unknown or is_captured(path)))
-            or (unknown and has_option(part))
+            if unknown and (has_trait(part) or has_option(part))
         ]
         found.append(Parameter(name, tree, without(fixed, others), others, i >= len(done.args)))
     now: dict[Op, Op] = dict(zip(done.tape.inputs, tape.inputs, strict=False))
