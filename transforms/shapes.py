@@ -8,6 +8,7 @@ import numpy as np
 
 from ..rules.python_builtins import pick
 from ..tracer.kinds import attribute, isinstance
+from ..tracer.loops import Carry
 from ..tracer.tape import FloatOp, Op, element, fn_name
 from .equal import plain
 from .kernels import SAFE, is_steady, may_raise
@@ -39,7 +40,7 @@ def may_stop(op: Op) -> bool:
     """
     if type(op) is FloatOp:
         return op.fn not in SAFE
-    if op.kind != "call" or op.fn is element:
+    if op.kind != "call" or op.fn is element or isinstance(op.fn, Carry):
         return False
     if type(op.fn) is LoopFunction or str(attribute(op.fn, "__module__")).startswith(
         LINEAR_ALGEBRA

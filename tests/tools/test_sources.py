@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from wengert import custom_rule, forward, grad, pullback, reverse, save, trace
+from wengert import GuardError, custom_rule, forward, grad, pullback, reverse, save, trace
 from wengert.tracer.errors import TraceError
 
 V = np.array([0.5, -1.2, 2.0])
@@ -381,3 +381,35 @@ def test_what_raises_raises_where_the_value_is_not_asked_for(f, at, tmp_path):
         answer(3.0)
         with pytest.raises((ValueError, ZeroDivisionError, OverflowError)):
             answer(at)
+
+
+def until(x):
+    total = 0.0
+    for i, v in enumerate(x):
+        total += v
+        if total > 2.0:
+            break
+    return total * i
+
+
+def by_fives(x):
+    held = [0.0] * 5
+    for i, v in enumerate(x):
+        held[i % 5] += v * v
+    return max(held) * held[0]
+
+
+@pytest.mark.parametrize("f", [until, by_fives])
+def test_the_tape_of_each_pullback_of_a_loop_says_where_it_does_not_hold(f):
+    """Also that of the call for which the iterations of the loop were marked."""
+    x = [0.001 * i for i in range(60)]
+    other = [0.1 * (60 - i) for i in range(60)]
+    for _ in range(6):
+        back = pullback(f, x)[1]
+        np.testing.assert_allclose(back.tape(x, 1.0), np.array(back(1.0)[0]))
+        names = {}
+        exec(back.source(), names)
+        np.testing.assert_allclose(names["back"](x, 1.0), np.array(back(1.0)[0]))
+        for answer in (back.tape, names["back"]):
+            with pytest.raises((GuardError, ValueError), match="in the traced run"):
+                answer(other, 1.0)
