@@ -75,7 +75,10 @@ def movable(key: int | str, tree: Tree, value: Any) -> Iterator[tuple[Where, Any
             continue
         if isinstance(part, Branch) and issubclass(part.kind, (tuple, frozenset)):
             continue
-        found = at(value, path)
+        try:
+            found = at(value, path)
+        except (LookupError, AttributeError, TypeError, ValueError):
+            continue  # an element of a set, to which no path leads
         if not is_one_of(type(found), KNOWN) and not isinstance(found, NUMBERS):
             yield (key, path), found
 

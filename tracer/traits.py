@@ -96,7 +96,10 @@ def holders(tree: Tree, value: Any) -> Iterator[tuple[Path, Any]]:
     """The lists, sets, dicts and objects of an argument, to which something can be done."""
     for path, part in walk(tree):
         if isinstance(part, (Branch, Fixed)) and not is_captured(path):
-            found = at(value, path)
+            try:
+                found = at(value, path)
+            except (LookupError, AttributeError, TypeError, ValueError):
+                continue  # an element of a set, to which no path leads
             if not is_one_of(type(found), VALUES):
                 yield path, found
 

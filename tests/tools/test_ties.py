@@ -244,3 +244,15 @@ def test_an_edit_under_which_an_array_gets_another_shape_is_an_error():
     tape = trace(mean, np.array([1.0, 2.0, -3.0]))
     with pytest.raises(GuardError, match=r"had the shape \(2,\) in the traced run"):
         tape.substitute(next(op for op in tape if op.value.dtype == bool), np.ones(3, bool))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: {(1.0, 2.0)}, lambda: frozenset([1.0]), lambda: {Point(1.0)}]
+)
+def test_what_stands_in_a_set_can_be_traced(make):
+    """No path leads there, so that the tape says what it needs."""
+    f = lambda s: 2.0 * sum(getattr(x, "x", x) if not isinstance(x, tuple) else x[0] for x in s)  # noqa: E731
+    tape = trace(f, make())
+    assert tape.result.value == pullback(f, make())[0] == 2.0
+    with pytest.raises(TraceError, match="is missing"):
+        tape(make())
