@@ -67,11 +67,12 @@ OBJECTS = "other objects are one, and the function changes one of them or asks a
 def movable(key: int | str, tree: Tree, value: Any) -> Iterator[tuple[Where, Any]]:
     """The arrays of an argument, and the objects that something can be done to, with where they are."""
     for path, part in walk(tree):
+        if type(part) is Leaf and not isinstance(part.value, np.ndarray):
+            continue
         if is_captured(path):
             continue
         if isinstance(part, Leaf):
-            if isinstance(part.value, np.ndarray):
-                yield (key, path), part.value
+            yield (key, path), part.value
             continue
         if isinstance(part, Branch) and issubclass(part.kind, (tuple, frozenset)):
             continue

@@ -24,7 +24,7 @@ import numpy as np
 from . import frames
 from .intrinsic import Made, is_made
 from .kinds import HEAP_TYPE, IMMUTABLE, QUIET, are_quiet, flags_of, is_one_of, isinstance
-from .structure import Branch, Fixed, Sealed, Tree, attributes
+from .structure import Branch, Fixed, Leaf, Sealed, Tree, attributes
 
 Path = tuple[tuple[type, Any], ...]
 CAPTURING = (types.FunctionType, types.MethodType, functools.partial, type)
@@ -80,7 +80,9 @@ def whole(tree: Tree, value: Any) -> Tree:
 def traits(tree: Tree, value: Any, captured: bool = False) -> Iterator[tuple[Path, Trait]]:
     """The parts of an argument that have no derivative, and what they are known by."""
     for path, part in walk(tree):
-        if is_captured(path) is captured and has_trait(part):
+        if type(part) is Leaf:
+            continue
+        if has_trait(part) and is_captured(path) is captured:
             try:
                 found = at(value, path)
             except (LookupError, AttributeError, TypeError, ValueError):
