@@ -12,7 +12,7 @@ import numpy as np
 from .broadcasting import is_complex
 from .elementwise import elementwise, first, over, second
 from .mutation import scatter
-from .registry import nondiff, query, rrule
+from .registry import nondiff, rrule
 from .zeros import PLAIN, conj, cotangent_dtype, is_plain, ratio
 
 
@@ -31,17 +31,9 @@ def abs_slope(x: Any, z: Any) -> Any:
     return ratio(conj(x), z) if is_complex(x) else sign(x)
 
 
-@query
-def is_whole(y: Any) -> bool:
-    """Is ``y`` of an integer type?"""
-    return isinstance(y, int) or getattr(getattr(y, "dtype", None), "kind", "") in tuple("biu")
-
-
-def lowered(y: Any, k: Any) -> Any:
-    """``y - k``, but 0 for 0: the exponent in the slope of a power, so that ``x ** 0`` has slope 0 at 0."""
-    if type(y) in PLAIN:
-        return y - k if y != 0 else y
-    return np.where(np.equal(y, 0), y, y - k)[()]
+def is_steady_slope(p: Any, y: Any) -> bool:
+    """Is ``x ** p`` the power in the slope of ``x ** y`` at any base? These are numbers of Python's."""
+    return not complex(p).real < 0 <= complex(y).real
 
 
 def finite_power(x: Any, p: Any, y: Any) -> Any:
@@ -51,9 +43,7 @@ def finite_power(x: Any, p: Any, y: Any) -> Any:
     whole number from 0 on, in whose slope zero is a factor.
     """
     if type(x) in PLAIN and type(p) in PLAIN and type(y) in PLAIN:
-        if not complex(p).real < 0 <= complex(y).real or not (
-            x == 0 or y == round(complex(y).real)
-        ):
+        if is_steady_slope(p, y) or not (x == 0 or y == round(complex(y).real)):
             return x**p
         try:
             z = x**p
@@ -64,7 +54,7 @@ def finite_power(x: Any, p: Any, y: Any) -> Any:
     if not falls.any():
         return x**p
     with np.errstate(all="ignore"):
-        z = x**p
+        z = (x + 0.0) ** p  # of integers it would be an error
     falls = falls & (np.equal(x, 0) | np.equal(y, np.rint(np.real(y))))
     return np.where(falls & ~np.isfinite(z), 0, z)[()]
 
@@ -79,7 +69,6 @@ def log_or_zero(x: Any, z: Any) -> Any:
         return np.where(np.equal(x, 0) & np.isfinite(z), 0, np.log(x))[()]
 
 
-elementwise(lowered, 1, None)
 elementwise(
     finite_power,
     lambda x, p, y, z: p * finite_power(x, p - 1, y),
@@ -96,7 +85,7 @@ def of_numpy(x: Any) -> Any:
 
 def power_by_base(x: Any, y: Any, z: Any) -> Any:
     """d(x**y)/dx. A root has the slope 0 at 0."""
-    return y * (x ** lowered(y, 1) if is_whole(y) else finite_power(x, y - 1, y))
+    return y * finite_power(x, y - 1, y)
 
 
 def power_by_exponent(x: Any, y: Any, z: Any) -> Any:

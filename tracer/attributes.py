@@ -784,10 +784,10 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         return
     if kind is ArrayBox and name in ("shape", "dtype", "strides"):
         given = protocols.drawn(tracer, value)
-        if tracer.reads is not None:
-            tracer.reads.layout = True
-            if name in deprecated():  # whether it is shown or not, it may be in the next call
-                tracer.reads.problem(f"NumPy warns of setting the {name} of an array", site)
+        tracer.tape.layout = True
+        if tracer.reads is not None and name in deprecated():
+            # Whether it is shown or not, it may be in the next call.
+            tracer.reads.problem(f"NumPy warns of setting the {name} of an array", site)
         if id(obj.value) not in tracer.arrays and turn_into(obj, name, given, site):
             return
         raise TraceError(
@@ -1008,8 +1008,8 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         return flat
     if callable(found):
         return types.MethodType(found, box)
-    if tracer.reads is not None and name in ("strides", "flags"):
-        tracer.reads.layout = True
+    if name in ("strides", "flags"):
+        tracer.tape.layout = True
     if name in OF_THE_TYPE or (
         name.startswith("__") and name != "__dict__" and not name.startswith("__array")
     ):

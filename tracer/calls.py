@@ -350,8 +350,7 @@ def primitive(
             unknown(tracer, site, fn, args, kwargs, value, start)
         return result
     if rule.kind == registry.QUERY:
-        if tracer.reads is not None:
-            note_looks(tracer.reads, fn)
+        note_looks(tracer, fn)
         return fn(*map(as_it_lies, args), **{k: as_it_lies(x) for k, x in kwargs.items()})
     start = len(tracer.tape.ops)
     result = record(tracer, site, fn, args, kwargs, watched=bool(objects) and not users)
@@ -397,12 +396,14 @@ def note_users(reads: Reads, ops: list[Any], fn: Any, rule: registry.Rule, site:
         reads.problem(f"{fn.__name__}, which is not looked into, may do or read anything", site)
 
 
-def note_looks(reads: Reads, fn: Any) -> None:
+def note_looks(tracer: Tracer, fn: Any) -> None:
     """Note what a query looks at besides types and shapes."""
     if fn is np.isfortran:
-        reads.layout = True
+        tracer.tape.layout = True
     elif fn is np.shares_memory or fn is np.may_share_memory:
-        reads.problem("the function asks whether arrays share memory")
+        tracer.tape.identity = tracer.tape.layout = True
+        if tracer.reads is not None:
+            tracer.reads.problem("the function asks whether arrays share memory")
 
 
 def as_it_lies(value: Any) -> Any:

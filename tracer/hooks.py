@@ -38,6 +38,7 @@ from .slots import double, is_object, is_python, kind_of, plain_of, special
 from .tails import tail_of
 from .tape import External, FloatOp, Op, Signature, Site
 from .text import PRIVATE, STRINGS, TEXTS, wrapped
+from .ties import note_identity
 from .unboxing import lower
 from .writers import write_container
 
@@ -195,9 +196,12 @@ def is_(site: Site, negate: bool) -> Hook:
     def hook(right: Any, left: Any) -> bool:
         tracer = active.tracer
         if is_one_of(type(left), BOXES) or is_one_of(type(right), BOXES):
-            if tracer is not None and tracer.reads is not None:
-                tracer.reads.problem("`is` compares traced values", site)
-            return (protocols.plain_of(left) is protocols.plain_of(right)) is not negate
+            a, b = protocols.plain_of(left), protocols.plain_of(right)
+            if tracer is not None:
+                note_identity(tracer.tape, a, b)
+                if tracer.reads is not None:
+                    tracer.reads.problem("`is` compares traced values", site)
+            return (a is b) is not negate
         if type(left) is tuple is type(right) and tracer is not None and tracer.loops is not None:
             if tracer.loops.are_same(left, right, site):
                 return not negate
@@ -205,6 +209,7 @@ def is_(site: Site, negate: bool) -> Hook:
             return (left is right) is not negate
         # A tuple of constants is itself here, and has a shadow where it was read from outside.
         own = [tracer.originals.get(id(x), (None, x))[1] for x in (left, right)]
+        note_identity(tracer.tape, *own)
         if tracer.reads is not None:
             for x in own:
                 tracer.reads.pin(x)

@@ -60,6 +60,7 @@ from .structure import is_container
 from .tape import Op, Site, primal
 from .text import STRINGS, bare
 from .text import drawn as drawn_text
+from .ties import note_identity
 
 
 def method_of(value: Any, name: str) -> Any:
@@ -640,7 +641,7 @@ BY_ELEMENT = (float, complex, np.ndarray, np.generic)  # what is compared as num
 def compared(tracer: Tracer, *values: Any) -> None:
     """Note that it matters which objects these are, and those in them: C code compares them, or hashes them."""
     reads = tracer.reads
-    todo = list(values) if reads is not None else []
+    todo = list(values)
     seen: set[int] = set()
     while todo:
         x = todo.pop()
@@ -650,13 +651,18 @@ def compared(tracer: Tracer, *values: Any) -> None:
         if (base := native(kind)) is None:
             if is_python(own := static(kind, "__eq__")):
                 continue  # which is asked, and traced
-            reads.pin(plain := tracer.originals.get(id(x), (None, x))[1])  # type: ignore[union-attr]
+            plain = tracer.originals.get(id(x), (None, x))[1]
+            note_identity(tracer.tape, plain)
+            if reads is not None:
+                reads.pin(plain)
             if kind is types.MethodType:
                 todo += [x.__self__, x.__func__]
+            elif reads is None:
+                continue
             elif issubclass(kind, weakref.ref):  # whose referent is compared, as long as it lives
-                reads.problem("weak references are compared")  # type: ignore[union-attr]
+                reads.problem("weak references are compared")
             elif own is not object.__eq__:
-                reads.looked_into(plain)  # type: ignore[union-attr]
+                reads.looked_into(plain)
         elif id(x) not in seen:
             seen.add(id(x))
             items = list(items_of(x, base))

@@ -176,7 +176,6 @@ class Reads:
         self.problems: list[str] = []
         self.importing = 0  # imports that have begun, and not succeeded
         self.calls = 0  # of Python functions
-        self.layout = False  # whether strides and flags were looked at
         self.in_rows = False  # whether arrays must lie row by row, as they do (see ``arrays``)
         self.impure: dict[Any, None] = {}  # ops that must be carried out at each call, in order
         self.stored: dict[

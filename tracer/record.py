@@ -269,8 +269,8 @@ def finish(
                     raise TraceError(
                         f"{site}: {fn.__name__} writes into an array\nleave out output= where it is traced"
                     )
-                if tracer.reads is not None and (fn in ORDERED or "order" in kwargs):
-                    tracer.reads.layout = True  # of another array it makes a copy
+                if fn in ORDERED or "order" in kwargs:
+                    tracer.tape.layout = True  # of another array it makes a copy
                 return known  # np.asarray(a) is a
     if value is None:
         must_give(fn, site)

@@ -33,6 +33,7 @@ from .rehearsal import take_back
 from .session import Tracer
 from .structure import FIXED, Branch, Tree, on_tape
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
+from .ties import Where, movable, tied
 from .traits import Path, Trait, holders, traits, whole
 from .unboxing import lower, strip_exception
 from .watchers import uncover
@@ -50,6 +51,7 @@ class Run:
         "fixed",
         "holders",
         "kwargs",
+        "names",
         "outcome",
         "reads",
         "result",
@@ -66,6 +68,7 @@ class Run:
         self.fixed: list[list[tuple[Path, Trait]]] | None = (
             None  # of the arguments, where it was kept
         )
+        self.names: list[str] = []  # of the positional arguments
         self.holders: list[list[tuple[Path, Any]]] = []  # of the arguments of a run in full
         self.result: Tree = FIXED
         self.self_tree: Tree | None = None
@@ -134,11 +137,12 @@ def run(
         tape.passages = tracer.loops.done
     done = Run(tape)
     done.reads = reads
-    names = argument_names(f, len(args))
+    names = done.names = argument_names(f, len(args))
     boxed = []
     if reads is not None:
         reads.function = reads.root(tape.name, f)
     keywords = {}
+    movables: list[tuple[Where, Any]] = []
     with room:
         if wrt_self:
             done.self_tree = admit_self(tracer, f)
@@ -167,6 +171,9 @@ def run(
                 whole_trees = [(whole(tree, x), x) for tree, x in trees]
                 done.fixed = [[*traits(tree, x)] for tree, x in whole_trees]
                 done.holders = [[*holders(tree, x)] for tree, x in whole_trees] if full else []
+                keys = [*range(len(args)), *kwargs]
+                for key, (tree, x) in zip(keys, whole_trees, strict=True):
+                    movables += movable(key, tree, x)
         except BaseException:
             settle(tracer)  # what is a list of a class of its own holds boxes already
             raise
@@ -196,6 +203,13 @@ def run(
                 reads.problem("an import failed")
             with room:
                 done.outcome = outcome(tracer, result)
+        if done.fixed is not None:
+            trees = zip([*done.args, *done.kwargs.values()], [*args, *kwargs.values()], strict=True)
+            for found, (tree, x) in zip(done.fixed, trees, strict=True):
+                found += traits(whole(tree, x), x, captured=True)
+        if movables:
+            written = any(box.memory.writes for box, _ in tracer.inputs)
+            tape.ties = tied(tape, movables, written)
         must_be_whole(tape)
         if tape.outline is not None:
             tape.outline.end()

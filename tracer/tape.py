@@ -407,6 +407,11 @@ class Tape:
         self.ways: dict[str, set[str]] = {}  # how decisions came out in kept programs
         self.parameters: list[Any] | None = None  # what the function takes, if that is known
         self.forward: frozenset[Op] | None = None  # the ops of the forward run, if others follow
+        self.layout = False  # whether the run looked at how arrays lie in memory
+        self.identity = (
+            False  # whether it asked which objects are one, or which arrays share memory
+        )
+        self.ties: Any = None  # what it asks of how the arguments lie to one another (see ``ties``)
 
     if not TYPE_CHECKING:  # which would take any name for an attribute
 
@@ -431,6 +436,7 @@ class Tape:
     def hold_as(self, other: Tape, once: str | None = None) -> None:
         """Hold for no more than a tape of which this one was made, and once if that is so."""
         self.once, self.no_more, self.untold = other.once or once, other.no_more, other.untold
+        self.layout, self.identity, self.ties = other.layout, other.identity, other.ties
 
     def named(self) -> set[str]:
         """The names of inputs and parameters."""

@@ -24,7 +24,7 @@ import numpy as np
 from . import frames
 from .intrinsic import Made, is_made
 from .kinds import HEAP_TYPE, IMMUTABLE, QUIET, are_quiet, flags_of, is_one_of, isinstance
-from .structure import Branch, Fixed, Sealed, Tree, attributes
+from .structure import Branch, Fixed, Leaf, Sealed, Tree, attributes
 
 Path = tuple[tuple[type, Any], ...]
 CAPTURING = (types.FunctionType, types.MethodType, functools.partial, type)
@@ -80,7 +80,9 @@ def whole(tree: Tree, value: Any) -> Tree:
 def traits(tree: Tree, value: Any, captured: bool = False) -> Iterator[tuple[Path, Trait]]:
     """The parts of an argument that have no derivative, and what they are known by."""
     for path, part in walk(tree):
-        if is_captured(path) is captured and has_trait(part):
+        if type(part) is Leaf:
+            continue
+        if has_trait(part) and is_captured(path) is captured:
             try:
                 found = at(value, path)
             except (LookupError, AttributeError, TypeError, ValueError):
@@ -96,7 +98,10 @@ def holders(tree: Tree, value: Any) -> Iterator[tuple[Path, Any]]:
     """The lists, sets, dicts and objects of an argument, to which something can be done."""
     for path, part in walk(tree):
         if isinstance(part, (Branch, Fixed)) and not is_captured(path):
-            found = at(value, path)
+            try:
+                found = at(value, path)
+            except (LookupError, AttributeError, TypeError, ValueError):
+                continue  # an element of a set, to which no path leads
             if not is_one_of(type(found), VALUES):
                 yield path, found
 
@@ -144,6 +149,15 @@ class Unknown(Trait):
 
     def shown(self) -> str:
         return "something that was not kept"
+
+
+def lasting(fixed: list[list[tuple[Path, Trait]]] | None) -> list[list[tuple[Path, Trait]]] | None:
+    """The traits of a run, of texts and flags alone: those of objects would keep what one call was given."""
+
+    def of(trait: Trait) -> Trait:
+        return trait if is_one_of(type(trait.value), VALUES) else Unknown()
+
+    return fixed and [[(path, of(trait)) for path, trait in found] for found in fixed]
 
 
 class Itself:

@@ -278,8 +278,8 @@ class Algebra(Rewriting):
         else:
             self.made[op] = self.literal(op, args, kwargs)
 
-    def computed_by(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return op.fn(*primal(args), **primal(kwargs))
+    def computed_by(self, op: Op, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return fn(*primal(args), **primal(kwargs))
 
     def alike(self, new: Any, old: Any) -> Any:
         """An operand of a loop, of the kind that it had: its results are of kinds that follow from it."""

@@ -89,7 +89,7 @@ from .reverse import (
     must_be_derivable,
     sweep,
 )
-from .shapes import has_free_shape
+from .shapes import may_stop
 from .simplify import pruned, simplified
 
 meaning.tools.package = f"{__package__}.tools"
@@ -266,6 +266,7 @@ def trace(
         wrt_self=wrt_self,
         primitives=decided_by(primitives),
         outline=Outline,
+        protect=True,
         full=True,
     )
     tape = done.tape
@@ -364,7 +365,7 @@ def reverse(
     out.result = (now, gradients) if value else gradients
     program = out
     if form == "final":
-        stay = [*filter(has_free_shape, tape.ops)]
+        stay = [*filter(may_stop, tape.ops)]
         program = pruned(simplified(out, keep=tape.ops), keep_guards=True, stay=stay)
     program.parameters = tape.parameters
     program.forward = out.forward or frozenset(tape.ops)

@@ -17,6 +17,7 @@ import numpy as np
 from ..rules import registry
 from ..rules.broadcasting import cast, expand
 from ..rules.mutation import scatter, scatter_add
+from ..rules.operators import finite_power, is_steady_slope
 from ..rules.zeros import product, quotient
 from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.tape import Op, element
@@ -173,3 +174,16 @@ SAME = {**EXACT, product: operator.mul, quotient: operator.truediv}
 ARITHMETIC = frozenset((operator.add, operator.sub, operator.mul, operator.truediv))
 COMMUTES = frozenset((operator.add, operator.mul))
 ROWS = (tuple, list, str, bytes)  # whose sums are in order
+
+
+def plainer(fn: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The same call, or a plainer one that comes to the same for these constants among the operands."""
+    if fn is finite_power:
+        x, p, y = args
+        if (
+            is_one_of(type(p), (int, float))
+            and is_one_of(type(y), (int, float))
+            and is_steady_slope(p, y)
+        ):
+            return operator.pow, (x, p)
+    return fn, args

@@ -52,7 +52,7 @@ from .reverse import (
     must_be_derivable,
     zero,
 )
-from .shapes import has_free_shape
+from .shapes import may_stop
 from .simplify import pruned, simplified
 
 
@@ -326,7 +326,7 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     tangents = tangent(tape.result)
     unlink(tangent)
     out.result = (tape.result, tangents) if value else tangents
-    stay = [*filter(has_free_shape, tape.ops)]
+    stay = [*filter(may_stop, tape.ops)]
     program = pruned(simplified(out, keep=tape.ops), keep_guards=True, stay=stay)
     directions = {x: t for x, t in seeds if isinstance(t, Input)}
     program.parameters = with_tangents(tape, directions) if wrt is None else tape.parameters

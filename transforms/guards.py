@@ -48,6 +48,7 @@ from ..tracer.reads import (
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
 from ..tracer.tape import Site
+from ..tracer.ties import lying
 from .slots import CODE, DTYPE
 from .stamps import stamp
 
@@ -564,14 +565,6 @@ def is_exactly(a: Any, b: Any) -> bool:
     if isinstance(a, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     return kind in (int, str, bytes) and bool(a == b)
-
-
-def lying(a: np.ndarray, b: np.ndarray) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:
-    """How two arrays lie to one another that may share memory: how far apart they begin, and their strides."""
-    if not np.may_share_memory(a, b):
-        return None
-    first, second = (x.__array_interface__["data"][0] for x in (a, b))
-    return second - first, a.strides, b.strides
 
 
 def is_empty(cell: Any) -> bool:

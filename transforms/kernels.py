@@ -170,6 +170,13 @@ def is_steady_power(x: Any, p: Any, *modulus: Any) -> bool:
     return base is float
 
 
+def may_raise(op: Op) -> bool:
+    """Whether Python might raise an exception: for a number outside of what a function takes, or of an array."""
+    if op.fn is operator.getitem:
+        return any(True for _ in ops_in(op.args[1]))
+    return is_one_of(type(op.value), (float, int, complex)) and op.fn not in SAFE
+
+
 def is_count(op: Op) -> bool:
     """Whether a value may be a shape: an integer, or an array of them."""
     kind = type(op.value)
@@ -394,6 +401,8 @@ def finite_power(to: Assembly, op: Op) -> str | None:
         return None
     if not is_one_of(type(p), (int, float)) or not is_one_of(type(y), (int, float)):
         return None
+    if p < 0 == y:
+        return "0.0"  # any number will do: ``y`` is a factor of the slope
     if p < 0 <= y == round(y):  # what is not finite is zero there, at any base
         return None
     power = f"{to.argument(x)} ** {to.operand(p)}"

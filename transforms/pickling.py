@@ -28,6 +28,7 @@ from ..tracer.places import blame
 from ..tracer.run import Run
 from ..tracer.structure import Leaf, Tree, leaves, mapped, on_tape, sources
 from ..tracer.tape import FloatOp, Input, Op, Signature, Site, Tape, append, fn_name, substitute
+from ..tracer.traits import Path, Trait, lasting
 from .reverse import dependents
 
 
@@ -48,6 +49,8 @@ class Table(NamedTuple):
     self_tree: Tree | None
     result: Tree
     no_more: tuple[str, str] | None
+    names: list[str]
+    fixed: list[list[tuple[Path, Trait]]] | None
 
 
 class Hole(Op):
@@ -100,6 +103,8 @@ def flattened(done: Run) -> Table:
         None if done.self_tree is None else packed(done.self_tree),
         packed(done.result),
         done.tape.no_more or (FOR_ITS_OWN if is_partial(done.tape, through) else None),
+        done.names,
+        lasting(done.fixed),
     )
 
 
@@ -110,8 +115,10 @@ FOR_ITS_OWN = (
 
 
 def is_partial(tape: Tape, through: set[Op]) -> bool:
-    """Whether a run has decided or computed anything that is not kept as it was."""
-    return tape.once is not None or any(op.kind != "input" and op not in through for op in tape.ops)
+    """Whether a run has decided, looked at or computed anything that is not kept as it was."""
+    return (tape.once or tape.ties) is not None or any(
+        op.kind != "input" and op not in through for op in tape.ops
+    )
 
 
 def kept_ops(done: Run) -> tuple[set[Op], list[Op]]:
@@ -226,6 +233,7 @@ def restored(table: Table) -> Run:
         else:
             append_line(tape, line, functions, table.sites, value)
     tape.no_more = table.no_more
+    done.names, done.fixed = table.names, table.fixed
     tape.callers = {tape.ops[i]: text for i, text in table.callers.items()}
 
     def leaf(x: Leaf) -> Leaf:

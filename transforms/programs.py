@@ -72,6 +72,7 @@ from .kernels import (
     is_steady,
     is_straight,
     is_whole,
+    may_raise,
 )
 from .loop_source import asked_results, is_finite
 from .loops import LoopFunction, Miss
@@ -234,6 +235,7 @@ class Builder:
         self.straight: set[Place] = (
             set()
         )  # arrays of which it matters that they are (see `kernels`)
+        self.in_order = False  # whether they must have the strides that they have
         self.effects: list[Op] = []
         self.exposed: set[Op] = set()
         self.repeated: list[
@@ -532,7 +534,7 @@ class Builder:
                 x for x in map(looked_at, self.wanted) if x.check == "array" and x.value.ndim > 1
             ]
             self.straight.update(x for x in places if x.value.flags.c_contiguous)
-            self.reads.layout |= not self.straight.issuperset(places)
+            self.in_order |= not self.straight.issuperset(places)
         for op in self.effects:
             self.mention((op.args, op.kwargs))
             for x in constants_in((op.args, op.kwargs)):
@@ -823,10 +825,14 @@ class Builder:
     @property
     def layout(self) -> bool:
         """Whether it matters how arrays lie in memory."""
-        return self.reads.layout or any(
-            op.fn in LAYOUT_OPS or "order" in op.kwargs
-            for op in self.done.tape.ops
-            if type(op) is not FloatOp and hashable(op.fn)
+        return (
+            self.in_order
+            or self.done.tape.layout
+            or any(
+                op.fn in LAYOUT_OPS or "order" in op.kwargs
+                for op in self.done.tape.ops
+                if type(op) is not FloatOp and hashable(op.fn)
+            )
         )
 
     def roots(self) -> dict[Place, str]:
@@ -1189,13 +1195,6 @@ def may_end(op: Op) -> bool:
     if type(op.fn) is LoopFunction:  # with decisions in it
         return True
     return may_warn(op) or not is_steady(op) or may_raise(op)
-
-
-def may_raise(op: Op) -> bool:
-    """Whether Python might raise an exception: for a number outside of what a function takes, or of an array."""
-    if op.fn is operator.getitem:
-        return any(True for _ in ops_in(op.args[1]))
-    return is_one_of(type(op.value), (float, int, complex)) and op.fn not in SAFE
 
 
 # These move numbers about, and warn only of a cast.

@@ -44,7 +44,7 @@ from ..tracer.tape import (
 )
 from . import asking
 from .columns import Column, add_columns
-from .equal import EXACT, key_of, plain
+from .equal import EXACT, key_of, plain, plainer
 from .expand import (
     REFUSALS,
     Expansion,
@@ -428,6 +428,9 @@ class Recorded(Machine):
                 found = FloatOp(fn, args, value, site, self.tape, Signature.of(fn, *kinds))
                 self.tape.ops.append(found)
         else:
+            same, rest = plainer(fn, args)
+            if same is not fn:
+                return self.arithmetic(same, rest, site)
             value = fn(*map(plain, args))
         if found is None:
             if is_one_of(type(value), (int, float)) and static(args):
@@ -481,22 +484,23 @@ class Recorded(Machine):
 
         for x in expansion.tape.ops:
             if x.kind == "call":
-                args, kwargs = substitute(x.args, now), substitute(x.kwargs, now)
-                same = key_of(x.fn, args, kwargs, EXACT) if repeats else None
+                fn, args = plainer(x.fn, substitute(x.args, now))
+                kwargs = substitute(x.kwargs, now)
+                same = key_of(fn, args, kwargs, EXACT) if repeats else None
                 if same in done:
                     known[x] = done[same]
                     continue
-                if x.fn is element and not isinstance(args[0], Op):
+                if fn is element and not isinstance(args[0], Op):
                     known[x] = args[0][args[1]]
                     continue
                 try:
-                    value = x.fn(*primal(args), **primal(kwargs))
+                    value = fn(*primal(args), **primal(kwargs))
                 except REFUSALS as error:
                     raise_at(op.site, refusal(op, error))
                 if is_one_of(type(value), (int, float)) and static((args, kwargs)):
                     known[x] = value
                     continue
-                known[x] = append_saved(self.tape, x.fn, args, kwargs, value, op.site)
+                known[x] = append_saved(self.tape, fn, args, kwargs, value, op.site)
                 if same is not None:
                     done[same] = known[x]
         for i, form, d in zip(

@@ -8,9 +8,11 @@ import numpy as np
 
 from ..rules.python_builtins import pick
 from ..tracer.kinds import attribute, isinstance
-from ..tracer.tape import Op, element, fn_name
+from ..tracer.loops import Carry
+from ..tracer.tape import FloatOp, Op, element, fn_name
 from .equal import plain
-from .kernels import is_steady
+from .kernels import SAFE, is_steady, may_raise
+from .loops import LoopFunction
 
 # Whose results are complex or real as the data decide, and have shapes that follow from those of the operands, but for
 # the residuals of dependent columns.
@@ -29,6 +31,22 @@ def has_free_shape(op: Op) -> bool:
         return len({np.shape(plain(x)) for x in op.args[0]}) > 1
     arrays = isinstance(value, np.ndarray) or any(isinstance(x, np.ndarray) for x in value)
     return arrays and not is_steady(op)
+
+
+def may_stop(op: Op) -> bool:
+    """Whether an op of a forward run tells that a tape does not hold: it may raise, or give another shape.
+
+    It stays, needed or not: where it raises, so does the function, or goes another way.
+    """
+    if type(op) is FloatOp:
+        return op.fn not in SAFE
+    if op.kind != "call" or op.fn is element or isinstance(op.fn, Carry):
+        return False
+    if type(op.fn) is LoopFunction or str(attribute(op.fn, "__module__")).startswith(
+        LINEAR_ALGEBRA
+    ):
+        return True
+    return not is_steady(op) or may_raise(op)
 
 
 def shapes_of(x: Any) -> Any:

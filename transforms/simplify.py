@@ -23,7 +23,7 @@ from ..rules.zeros import product
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.outline import Memos
 from ..tracer.tape import FloatOp, Op, Tape, append, ops_in, substitute
-from .equal import EXACT, key_of, same_type
+from .equal import EXACT, key_of, plainer, same_type
 from .kernels import hashable, static
 
 NUMBERS = (int, float)
@@ -71,26 +71,29 @@ class Rewriting:
 
     def literal(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What an op comes down to by the identities, or one that computes the same, or itself."""
-        found = identity(op, args) if not kwargs else None
+        fn, args = plainer(op.fn, args)
+        found = identity(op, fn, args) if not kwargs else None
         if found is not None:
             return found[0]
-        key = key_of(op.fn, args, kwargs, EXACT)
+        key = key_of(fn, args, kwargs, EXACT)
         known = self.known.get(key) if key is not None else None
         if known is not None and same_type(known, op):
             return known
-        if not kwargs and all(map(operator.is_, args, op.args)):
+        if not kwargs and fn is op.fn and all(map(operator.is_, args, op.args)):
             new = op
             self.out.ops.append(op)
         else:
-            new = append(self.out, op.fn, args, kwargs, self.computed_by(op, args, kwargs), op.site)
+            new = append(
+                self.out, fn, args, kwargs, self.computed_by(op, fn, args, kwargs), op.site
+            )
             if self.out.outline is not None:
                 self.out.outline.replace(op, new)
         if key is not None:
             self.known[key] = new
         return new
 
-    def computed_by(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The value of an op with other operands: the same to the bit."""
+    def computed_by(self, op: Op, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The value of what stands for an op: the same to the bit."""
         return op.value
 
     def finish(self) -> None:
@@ -124,11 +127,11 @@ Identity = Callable[[Op, Any], tuple[Any] | None]
 IDENTITIES: dict[Any, Identity] = {}
 
 
-def identity(op: Op, args: tuple[Any, ...]) -> tuple[Any] | None:
-    """What an op with these operands comes down to, or None."""
+def identity(op: Op, fn: Any, args: tuple[Any, ...]) -> tuple[Any] | None:
+    """What an op comes down to that calls ``fn`` with these operands, or None."""
     if is_one_of(type(op.value), NUMBERS) and static(args):
         return (op.value,)
-    rule = IDENTITIES.get(op.fn) if hashable(op.fn) else None
+    rule = IDENTITIES.get(fn) if hashable(fn) else None
     return rule(op, args) if rule is not None and args else None
 
 

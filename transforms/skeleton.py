@@ -12,11 +12,13 @@ from ..tracer.reads import Reads
 from ..tracer.run import Run
 from ..tracer.structure import Leaf, Tree, mapped, on_tape
 from ..tracer.tape import Input, Op, Tape, copy_of
+from ..tracer.traits import lasting
 
 
 def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]]:
     """A copy of a run in which an op has the value that ``value(old, new)`` gives, and the new ops by the old ones."""
     result = Run(Tape(done.tape.name, done.tape.site))
+    result.names, result.fixed = done.names, lasting(done.fixed)
     result.tape.hold_as(done.tape)
     copies: dict[Op, Op] = {}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from wengert import grad, hessian, jacobian, jit, jvp, value_and_grad
+from wengert import grad, hessian, jacobian, jit, jvp, reverse, trace, value_and_grad
 
 NAN, INF = math.nan, math.inf
 
@@ -89,6 +89,30 @@ def test_the_mixed_derivative_of_a_power_is_that_of_either_order(power, y, enabl
         for _ in range(3):
             (_, xy), (yx, _) = hessian(power, argnums=(0, 1))(x, y)
             np.testing.assert_allclose([xy, yx], mixed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 2, -1])
+@pytest.mark.parametrize(
+    "power",
+    [lambda x, n: x**n, pow, math.pow, np.power, np.float_power, float.__pow__, np.float64.__pow__],
+)
+def test_the_mixed_derivative_by_an_integer_exponent_is_that_of_either_order(power, n, enabled):
+    """An int that is an argument is a number: its own derivative of the slope by the base is 1/x at n = 0."""
+    x, mixed = 1.5, 1.5 ** (n - 1) * (1 + n * math.log(1.5))
+    x = np.float64(x) if power is np.float64.__pow__ else x
+    by_base = lambda n: grad(lambda x: power(x, n))(x)  # noqa: E731
+    with jit(enabled):
+        for _ in range(3):
+            (_, xy), (yx, _) = hessian(power, argnums=(0, 1))(x, n)
+            of_slope = grad(by_base)(n), jvp(by_base, (n,), (1.0,))[1]
+            of_other = grad(lambda x: grad(lambda n: power(x, n))(n))(x)
+            np.testing.assert_allclose([xy, yx, *of_slope, of_other], mixed, rtol=1e-12)
+
+
+def test_a_constant_exponent_leaves_a_plain_power_in_the_gradient():
+    assert "x ** 2" in reverse(trace(lambda x: x**3, 1.5)).source()
+    assert "2 * x" in reverse(trace(lambda x: (x**2).sum(), np.ones(2))).source()
 
 
 @pytest.mark.parametrize("enabled", [False, True])

@@ -12,7 +12,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from wengert import custom_rule, grad, numeric_rule, pullback, reverse, save, trace
+from wengert import (
+    GuardError,
+    custom_rule,
+    forward,
+    grad,
+    numeric_rule,
+    pullback,
+    reverse,
+    save,
+    trace,
+)
 from wengert.tracer.errors import TraceError
 from wengert.transforms.numeric import NumericRuleWarning
 
@@ -505,3 +515,90 @@ def test_other_functions_are_no_arguments_of_a_text():
     assert read(text, "f")(twice, 3.0) == 18.0
     with pytest.raises(ValueError, match="was twice in the traced run"):
         read(text, "f")(thrice, 3.0)
+
+
+def test_a_text_goes_by_the_shapes_of_arrays():
+    """Lengths that were asked for are constants in it."""
+    mean = lambda x: x.sum() / x.size  # noqa: E731
+    for text, name, rest in (
+        (trace(mean, np.ones(4)).source("f"), "f", ()),
+        (pullback(mean, np.ones(4))[1].source(), "back", (1.0,)),
+    ):
+        names = {}
+        exec(text, names)
+        names[name](np.ones(4), *rest)
+        with pytest.raises(ValueError, match=r"x must be a float64\[4\], as in the traced run"):
+            names[name](np.ones(5), *rest)
+
+
+def caught(x):
+    try:
+        return math.log(x)
+    except ValueError:
+        return 2 * x
+
+
+def dropped(x):
+    math.sqrt(x)
+    return x * x
+
+
+@pytest.mark.parametrize(("f", "at"), [
+    (lambda x: math.log(x), -1.0),
+    (caught, -1.0),
+    (dropped, -1.0),
+    (lambda x: 3 * x + math.exp(x), 1e4),
+    (lambda x: 1 / x, 0.0),
+    (lambda x: 2 * x + math.gamma(math.floor(x)), -2.0),
+])  # fmt: skip
+def test_what_raises_raises_where_the_value_is_not_asked_for(f, at, tmp_path):
+    """A function that raises has no derivative there, and one that catches it has another one."""
+    tape, back = trace(f, 2.0), pullback(f, 2.0)[1]
+    save(grad(f), tmp_path / "f.py", 2.0)
+    answers = [reverse(tape, value=False), lambda x: forward(tape)(x, 1.0)]
+    answers.append(lambda x: back.tape(x, *[1.0] * (len(back.tape.inputs) - 1)))
+    texts = reverse(tape, value=False).source("g"), (tmp_path / "f.py").read_text()
+    for text in texts:
+        names = {}
+        exec(text, names)
+        answers.append(next(x for key, x in names.items() if key.startswith("g")))
+    for answer in answers:
+        answer(3.0)
+        with pytest.raises((ValueError, ZeroDivisionError, OverflowError)):
+            answer(at)
+
+
+def until(x):
+    total = 0.0
+    for i, v in enumerate(x):
+        total += v
+        if total > 2.0:
+            break
+    return total * i
+
+
+def by_fives(x):
+    held = [0.0] * 5
+    for i, v in enumerate(x):
+        held[i % 5] += v * v
+    return max(held) * held[0]
+
+
+@pytest.mark.parametrize("f", [until, by_fives])
+def test_the_tape_of_each_pullback_of_a_loop_says_where_it_does_not_hold(f):
+    """Also that of the call for which the iterations of the loop were marked."""
+    x = [0.001 * i for i in range(60)]
+    other = [0.1 * (60 - i) for i in range(60)]
+    for _ in range(6):
+        back = pullback(f, x)[1]
+        np.testing.assert_allclose(back.tape(x, 1.0), np.array(back(1.0)[0]))
+        names = {}
+        exec(back.source(), names)
+        np.testing.assert_allclose(names["back"](x, 1.0), np.array(back(1.0)[0]))
+        for answer in (back.tape, names["back"]):
+            try:
+                found = answer(other, 1.0)
+            except (GuardError, ValueError) as error:
+                assert f is until and "in the traced run" in str(error)
+            else:
+                np.testing.assert_allclose(found, grad(f)(other))

@@ -319,3 +319,101 @@ def test_scalars_of_numpy_that_are_no_numbers(held, other):
     assert pullback(f, 1.5, held)[1](1.0)[0] == 2.0
     with pytest.raises(GuardError, match="but was"):
         tape(2.5, other)
+
+
+def chosen(x, held):
+    """A function that goes by what it is given beside a number."""
+    if callable(held):
+        return x * held(2.0)
+    return x * len(str(held)) if held else x
+
+
+TOLD = [
+    ("log", "linear"),
+    (True, False),
+    (None, 0.0),
+    ({"mode": "log", "n": 2.0}, {"mode": "linear", "n": 2.0}),
+    (math.sin, math.cos),
+    (math.sin, np.sin),
+    (square, cube),
+    (lambda x: x, lambda x: 2 * x),
+    (lambda x, k="a": x * len(k), lambda x, k="ab": x * len(k)),
+    (functools.partial(square), functools.partial(cube)),
+    (functools.lru_cache(square), functools.lru_cache(cube)),
+    (grad(square), grad(cube)),
+    (grad(square), jit(square)),
+    (Parabola(2.0).at, Line(2.0).at),
+    (float, int),
+    (Mode.A, Mode.B),
+    (math, np),
+    (datetime.date(2001, 2, 3), datetime.date(2001, 2, 4)),
+    ({"a"}, {"b"}),
+]
+
+
+@pytest.mark.parametrize(("held", "other"), TOLD)
+def test_a_source_goes_by_what_stands_beside_the_numbers(held, other):
+    """Also that of a pullback which a kept program has answered, where it can be told."""
+    texts = [trace(chosen, 1.5, held).source("f"), reverse(trace(chosen, 1.5, held)).source("f")]
+    for _ in range(6):
+        texts.append(pullback(chosen, 1.5, held)[1])
+    for one in texts:
+        names = {}
+        given = ()
+        if not isinstance(one, str):
+            try:
+                one, given = one.source().replace("def back(", "def f("), (1.0,)
+            except TraceError as error:
+                assert "was not kept with this pullback" in str(error)
+                assert not isinstance(held, (str, bool, dict, type(None)))
+                continue
+        exec(one, names)
+        names["f"](2.5, again(held), *given)
+        with pytest.raises(ValueError, match=r"was .* in the traced run|must (be|have)"):
+            names["f"](2.5, again(other), *given)
+
+
+@pytest.mark.parametrize(("held", "other"), [("log", "linear"), (True, False), (None, "a")])
+def test_so_does_that_of_a_pickled_pullback(held, other):
+    back = pickle.loads(pickle.dumps(pullback(chosen, 1.5, held)[1]))
+    names = {}
+    exec(back.source(), names)
+    assert names["back"](2.5, held, 1.0) == back.tape(2.5, held, 1.0)
+    with pytest.raises(ValueError, match=r"held was .* in the traced run"):
+        names["back"](2.5, other, 1.0)
+    with pytest.raises(GuardError, match="but was"):
+        back.tape(2.5, other, 1.0)
+    back = pickle.loads(pickle.dumps(pullback(chosen, 1.5, math.sin)[1]))
+    assert back(1.0) == (math.sin(2.0), None)
+    with pytest.raises(TraceError, match="held was not kept with this pullback"):
+        back.source()
+
+
+def test_the_tape_of_a_pullback_takes_arrays_of_integers_by_their_name():
+    back = pullback(lambda x, labels: x[labels].sum(), np.arange(3.0), np.array([0, 2]))[1]
+    assert [p.name for p in back.tape.parameters] == ["x", "labels"]
+    np.testing.assert_array_equal(back.tape(np.arange(3.0), np.array([1, 1]), 1.0)[0], [0, 2, 0])
+
+
+def test_a_source_of_a_pullback_tells_what_a_function_has_captured():
+    def scaled(k, mode):
+        return lambda x: x * k if mode == "a" else x
+
+    back = pullback(lambda x, f: f(x), 1.5, scaled(2.0, "a"))[1]
+    names = {}
+    exec(back.source(), names)
+    assert names["back"](2.5, scaled(3.0, "a"), 1.0)[0] == 3.0
+    with pytest.raises(ValueError, match="was 'a' in the traced run"):
+        names["back"](2.5, scaled(3.0, "b"), 1.0)
+    with pytest.raises(GuardError, match="was 'a'"):
+        back.tape(2.5, scaled(3.0, "b"), 1.0)
+
+
+def test_a_text_tells_the_dtype_of_an_array():
+    names = {}
+    text = trace(lambda x: x.sum() * (2.0 if x.dtype == np.float32 else 3.0), np.ones(2)).source(
+        "f"
+    )
+    exec(text, names)
+    with pytest.raises(ValueError, match=r"x must be a float64\[2\], as in the traced run"):
+        names["f"](np.ones(2, np.float32))

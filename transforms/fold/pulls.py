@@ -249,9 +249,11 @@ class Steps:
         if fn is operator.pow and self.constant(args[1]) == 1:
             return self.text(args[0])
         p, y = [self.constant(x) for x in args[1:]] if fn is finite_power else (None, None)
+        if p is not None and p < 0 == y:
+            return "0.0"  # any number will do: ``y`` is a factor of the slope
         if p is not None and y is not None and not p < 0 <= y == round(y):
             base, exponent, _ = map(self.text, args)
-            power = f"{base} ** {exponent}"
+            power = base if p == 1 else f"{base} ** {exponent}"
             return f"0.0 if {base} == 0 else {power}" if p < 0 < y else power
         return self.writer.expression(fn, [self.text(x) for x in args])
 

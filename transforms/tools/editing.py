@@ -14,9 +14,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from ...rules.words import with_article
 from ...tracer.errors import TraceError
-from ...tracer.kinds import isinstance
+from ...tracer.kinds import is_one_of, isinstance
 from ...tracer.places import OURS
 from ...tracer.run import run
 from ...tracer.tape import (
@@ -40,7 +42,7 @@ from ...tracer.tape import (
 )
 from ...tracer.traits import at
 from .listing import listed_names, named_ops
-from .playing import computed, must_hold
+from .playing import computed, must_fit, must_hold
 from .primitives import Predicate, chosen
 from .signature import moved, parameters_of
 
@@ -77,6 +79,7 @@ class Edit:
                 must_hold(new, primal(new.args[0]))
             elif new.kind == "call":
                 self.compute(new)
+                must_fit(op, new.value)
                 self.changed.add(op)
         if not isinstance(new, Guard) or isinstance(new.args[0], Op):
             self.new.ops.append(new)
@@ -89,7 +92,7 @@ class Edit:
                 f"an op calls a function, not {with_article(type(fn).__name__)}\n"
                 "for a constant: tape.substitute(op, value)"
             )
-        args, kwargs = substitute(args, self.now), substitute(kwargs, self.now)
+        args, kwargs = substitute(held(args), self.now), substitute(held(kwargs), self.now)
         new = make(fn, args, kwargs, None, site, self.new)
         self.compute(new)
         self.new.ops.append(new)
@@ -150,6 +153,16 @@ def own(tape: Tape, op: Any, what: str) -> None:
         )
 
 
+def held(tree: Any) -> Any:
+    """An operand of the user's with copies of its arrays: a constant stays what it was."""
+    kind = type(tree)
+    if is_one_of(kind, (tuple, list)):
+        return kind([held(x) for x in tree])
+    if kind is dict:
+        return {key: held(x) for key, x in tree.items()}
+    return tree.copy("K") if kind is np.ndarray else tree
+
+
 def replaced(
     tape: Tape, op: Op, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Tape:
@@ -195,7 +208,7 @@ def substituted(tape: Tape, op: Op, by: Any) -> Tape:
     for x in tape.ops:
         edit.copy(x)
         if x is op:
-            edit.meant[x] = substitute(by, edit.now)
+            edit.meant[x] = substitute(held(by), edit.now)
             edit.changed.add(x)
     return edit.done()
 

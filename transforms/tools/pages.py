@@ -4,8 +4,8 @@ Words
 -----
 page     the text of a file: imports, helpers, constants, and one function.
 helper   a function of ours that the tape calls: it is written out (see ``inline``), since a file imports nothing of us.
-check    a statement that raises ValueError where the page does not hold: a decision, the structure of an argument, and
-         in a file its type.
+check    a statement that raises ValueError where the page does not hold: a decision, the structure of an argument, the
+         shape and dtype of an array, and in a file the type of a number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import functools
 import itertools
 import keyword
 import re
-import sys
 import types
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -33,7 +32,7 @@ from ...tracer.pairs import Pair
 from ...tracer.source import BUILTINS, Writer
 from ...tracer.structure import Branch, Leaf, Sealed
 from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
-from ...tracer.traits import CAPTURING, Trait, Unknown, is_attribute, is_captured, walk
+from ...tracer.traits import CAPTURING, is_attribute, is_captured, walk
 from ...tracer.write_back import Lost
 from .. import asking
 from ..checkpoint import OtherShape, Segment, SegmentWriter
@@ -53,7 +52,8 @@ from .forms import PairOf
 from .inline import Unwritable, constant, definition, is_helper, own_names, public_name
 from .looped import LONG, History, Looped, lines_in, wrapped
 from .playing import decision, subject_of
-from .signature import Parameter, rest_of, text_of
+from .signature import Parameter, listed, rest_of, text_of
+from .telling import STREAMS, differs
 
 WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own
 
@@ -309,6 +309,7 @@ class Page(Looped):
     def signature(self) -> tuple[list[str], list[str]]:
         """The parameters of the function, and the lines that take them apart."""
         names: list[str] = []
+        given: list[str] = []
         lines: list[str] = []
         parameters: list[Parameter] = self.tape.parameters or []
         for parameter in parameters:
@@ -322,7 +323,9 @@ class Page(Looped):
                 name = self.shadowing[name]
             self.taken.add(name)
             names.append(name)
+            given.append(name)
             lines += self.taken_apart(parameter, name)
+        lines += self.tied(parameters, dict(zip([p.name for p in parameters], given, strict=True)))
         for op in rest_of(self.tape):
             free = op.name.isidentifier() and op.name not in self.taken and not is_needed(op.name)
             self.names[op] = op.name if free else self.fresh(op.name)
@@ -331,6 +334,18 @@ class Page(Looped):
             names.insert(place, self.names[op])
             lines += self.check_of(op, self.names[op], op.name)
         return names, lines
+
+    def tied(self, parameters: list[Parameter], given: dict[str, str]) -> list[str]:
+        """The check that the arguments lie to one another, and in memory, as they did."""
+        lines = []
+        named = {p.key(parameters): given[p.name] for p in parameters}
+        for ask, places, was, why in () if self.tape.ties is None else self.tape.ties.asked():
+            texts = ", ".join([text_of(named[key], path) for key, path in places])
+            lines += self.check(
+                f"{self.function(ask)}([{texts}]) != {was!r}",
+                f"{why}: {listed(named, places)}, {self.when}",
+            )
+        return lines
 
     def taken_apart(self, parameter: Parameter, name: str) -> list[str]:
         """The lines that find the inputs in a structure."""
@@ -378,9 +393,8 @@ class Page(Looped):
                 lines += self.check_of(op, self.names[op], text)
         for path, trait in parameter.fixed:
             text = text_of(name, path)
-            differs = self.differs(text, trait)
-            if differs is not None:
-                lines += self.check(differs, f"{text} was {described(trait.value)} {self.when}")
+            fails = differs(text, trait, self.strict, described)
+            lines += self.check(fails, f"{text} was {described(trait.value)} {self.when}")
         return lines
 
     @property
@@ -413,27 +427,6 @@ class Page(Looped):
             )
         return lines
 
-    def differs(self, text: str, trait: Trait) -> str | None:
-        """What is true of a part of an argument that is not as it was; None where the page does not look."""
-        was = trait.value
-        if type(trait) is Unknown:
-            return None
-        if is_one_of(type(was), STREAMS):
-            return f"type({text}).__name__ != {type(was).__name__!r}"
-        if was is None or type(was) is bool:
-            return f"{text} is not {was!r}"
-        literal = repr(was) if type(was) is slice else constant(was)
-        if literal is not None and not isinstance(was, np.ndarray):
-            return f"{text} != {literal}"
-        if callable(was) and (is_named(was) or not self.strict) and hasattr(was, "__name__"):
-            return f"getattr({text}, '__name__', None) != {was.__name__!r}"
-        if not self.strict:
-            return f"type({text}).__name__ != {type(was).__name__!r}"
-        raise Unwritable(
-            f"{text} is {described(was)}, which a file cannot tell from another\n"
-            "save a function of the rest: lambda x: f(x, it)"
-        )
-
     def literal(self, path: Any) -> None:
         """Raise where a key cannot be written down."""
         for kind, key in path:
@@ -450,9 +443,9 @@ class Page(Looped):
         return check and [f"    for {item} in {items}:", *["    " + x for x in check]]
 
     def check_of(self, op: Op, name: str, text: str) -> list[str]:
-        """The check that an argument is of the type that it had."""
+        """The check that an argument is of the type that it had; an array alone, where the page is no file."""
         was = op.value
-        if not (self.strict or isinstance(was, np.ndarray)):  # other numbers will do
+        if not (self.strict or isinstance(was, np.ndarray)):
             return []
         if isinstance(was, np.ndarray):
             found = f"np.shape({name}) != {was.shape} or getattr({name}, 'dtype', None) != {str(was.dtype)!r}"
@@ -564,12 +557,6 @@ def have_in_order(what: str, names: Iterable[str]) -> str:
     return f"have the {what} {told}, in this order" if told else f"have no {what}"
 
 
-def is_named(fn: Any) -> bool:
-    """Whether a function or a class is what its module has under its name."""
-    name = attribute(fn, "__name__", "")
-    return name.isidentifier() and getattr(sys.modules.get(fn.__module__ or ""), name, None) is fn
-
-
 # What handles columns, one value for each iteration of a loop: lists, in a file.
 COLUMNS = {
     id(add_columns): "def add_columns(x, y):\n    return [a + b for a, b in zip(x, y)]",
@@ -610,7 +597,6 @@ def advice_for(value: Any) -> str:
 
 
 OUTSIDE = "return what is new, or take what is changed as an argument"
-STREAMS = tuple(frames.STREAMS)
 
 
 def described(value: Any) -> str:

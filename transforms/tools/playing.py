@@ -15,6 +15,7 @@ from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.seals import Unfollowed
 from ...tracer.tape import External, Input, Op, Tape, show, substitute
 from ...tracer.write_back import Lost
+from ..loops import Miss
 from ..patterns import leaves_in
 from ..shapes import has_free_shape, shape_in_words, shapes_of
 from ..simplify import pruned
@@ -59,7 +60,13 @@ def values(
         elif op.kind == "guard":
             must_hold(op, found[op.args[0]])
         elif op.kind == "call" or effects:
-            found[op] = computed(op, found.__getitem__, objects)
+            try:
+                found[op] = computed(op, found.__getitem__, objects)
+            except Miss:
+                raise GuardError(
+                    f"{op.site}: a decision in this loop is not the one of the traced run\n"
+                    "trace the function for these arguments"
+                ) from None
             must_fit(op, found[op])
     return found
 

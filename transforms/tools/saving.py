@@ -23,7 +23,7 @@ from ..cotangents import alike, refuse_sealed, shaped
 from ..dispatch import SHORTEST, Caller, roll_loops
 from ..gradients import Gradient, check_argument, one
 from ..reverse import Mirror, decisions, led_by_values, sweep
-from ..shapes import has_free_shape
+from ..shapes import may_stop
 from ..simplify import pruned, simplified
 from .inline import Unwritable
 from .pages import source_of
@@ -64,7 +64,7 @@ def tape_of(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     if type(state) is Gradient and state.primitives is None:
         return gradient(state, args, kwargs)
     done = recorded(f, args, kwargs)
-    tape = pruned(done.tape, keep_guards=True, stay=[*filter(has_free_shape, done.tape.ops)])
+    tape = pruned(done.tape, keep_guards=True, stay=[*filter(may_stop, done.tape.ops)])
     tape.parameters = parameters_of(f, done, args, kwargs)
     if isinstance(state, Caller):  # we have made it of another function
         tape.name = plain_name(f)
@@ -124,7 +124,7 @@ def gradient(state: Gradient, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     elif state.has_aux:
         chosen = chosen, value[1]
     tape.result = chosen
-    stay = [*filter(has_free_shape, done.tape.ops)]
+    stay = [*filter(may_stop, done.tape.ops)]
     out = pruned(simplified(tape, keep=done.tape.ops), keep_guards=True, stay=stay)
     out.name = plain_name(state)
     out.parameters = parameters_of(state.f, done, args, kwargs)

@@ -10,7 +10,7 @@ rest       inputs that no parameter holds, such as the cotangent ``dy`` of a rev
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -21,8 +21,9 @@ from ...tracer import frames
 from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.run import Run, argument_names
-from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, attributes, leaves, mapped
+from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, attributes, mapped
 from ...tracer.tape import External, FloatOp, Input, Op, Tape, free, type_name
+from ...tracer.ties import Where
 from ...tracer.traits import (
     CAPTURING,
     Path,
@@ -33,7 +34,6 @@ from ...tracer.traits import (
     has_trait,
     is_attribute,
     is_captured,
-    traits,
     walk,
     whole,
 )
@@ -53,6 +53,10 @@ class Parameter(NamedTuple):
     others: tuple[tuple[Path, Input], ...] = ()
     keyword: bool = False
     used: tuple[tuple[Path, Any], ...] = ()
+
+    def key(self, parameters: list[Parameter]) -> int | str:
+        """Its position among these, or its name if it is given by that."""
+        return self.name if self.keyword else parameters.index(self)
 
     def inputs(self) -> Iterator[tuple[Path, Input]]:
         """The inputs of the tape that the argument holds, and where."""
@@ -75,7 +79,7 @@ def parameters_of(
     for i, (name, tree, x) in enumerate(given):
         tree = whole(tree, x)
         others = tuple(inputs_without(done.tape, name, tree))
-        fixed = without([*done.fixed[i], *traits(tree, x, captured=True)], others)
+        fixed = without(done.fixed[i], others)
         inner = containers(tree, x, objects)
         used = tuple([(path, y) for path, y in (*done.holders[i], *inner) if id(y) in objects])
         found.append(Parameter(name, tree, fixed, others, i >= len(args), used))
@@ -108,18 +112,18 @@ def parameters_of_run(done: Run, tape: Tape) -> list[Parameter] | None:
     """The parameters of a tape that was made of a run whose arguments are no longer there."""
     if done.self_tree is not None:
         return None  # they are no arguments
-    given = [(first_name(tree, f"x{i}"), tree) for i, tree in enumerate(done.args)]
-    given += list(done.kwargs.items())
+    names = done.names or [f"x{i}" for i in range(len(done.args))]
+    given = [*zip(names, done.args, strict=True), *done.kwargs.items()]
     found = []
     for i, (name, tree) in enumerate(given):
         others = tuple(inputs_without(done.tape, name, tree))
         unknown = done.fixed is None  # as of one that was pickled
         fixed = [] if done.fixed is None else [*done.fixed[i]]
+        tree = next((whole(tree, trait.value) for path, trait in fixed if not path), tree)
         fixed += [
             (path, Unknown())
             for path, part in walk(tree)
-            if (has_trait(part) and (unknown or is_captured(path)))
-            or (unknown and has_option(part))
+            if unknown and (has_trait(part) or has_option(part))
         ]
         found.append(Parameter(name, tree, without(fixed, others), others, i >= len(done.args)))
     now: dict[Op, Op] = dict(zip(done.tape.inputs, tape.inputs, strict=False))
@@ -140,16 +144,6 @@ def inputs_without(tape: Tape, name: str, tree: Tree) -> Iterator[tuple[Path, In
     for path, part in walk(tree):
         if isinstance(part, Fixed) and (op := named.get(text_of(name, path))) is not None:
             yield path, op
-
-
-def first_name(tree: Tree, default: str) -> str:
-    """The name of an argument, by which its inputs are called."""
-    for leaf in leaves(tree):
-        if isinstance(leaf.op, Input):
-            return (
-                leaf.op.name if tree is leaf else leaf.op.name.partition("[")[0].partition(".")[0]
-            )
-    return default
 
 
 def containers(tree: Tree, value: Any, wanted: set[int]) -> Iterator[tuple[Path, Any]]:
@@ -246,7 +240,28 @@ def bound(
             given[place] = checked(place, place.name, x, strict)
         else:
             given.update(matched(tape, place, x, strict))
+    must_be_tied(tape, {p.key(parameters): x for p, x in pairs if isinstance(p, Parameter)})
     return given
+
+
+def must_be_tied(tape: Tape, given: dict[int | str, Any]) -> None:
+    """Raise where arguments lie to one another, or in memory, in a way that the tape does not hold for."""
+    for ask, places, was, why in () if tape.ties is None else tape.ties.asked():
+        if ask([at(given[key], path) for key, path in places]) != was:
+            named = {p.key(tape.parameters): p.name for p in tape.parameters or []}
+            raise GuardError(
+                f"{why}: this tape of {tape.name} does not hold for {listed(named, places)}\n"
+                "trace the function for them"
+            )
+
+
+def listed(named: Mapping[int | str, str], places: list[Where]) -> str:
+    """The first of the places in arguments, in words."""
+    texts = [text_of(named[key], path) for key, path in places[:MENTIONED]]
+    return ", ".join(texts) + (" …" if len(places) > MENTIONED else "")
+
+
+MENTIONED = 4
 
 
 def given_for(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, Any]:
