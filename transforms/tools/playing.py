@@ -62,6 +62,8 @@ def values(
         elif op.kind == "call" or effects:
             try:
                 found[op] = computed(op, found.__getitem__, objects)
+            except GuardError:  # of a checkpointed call, which says more
+                raise
             except Miss:
                 raise GuardError(
                     f"{op.site}: a decision in this loop is not the one of the traced run\n"
