@@ -58,8 +58,20 @@ def at(value: Any, path: Path) -> Any:
             name, own = str(key).lstrip("."), attributes(value)
             value = own[name] if name in own else getattr(value, name)
         else:
-            value = value[key]
+            value = item_of(value, key)
     return value
+
+
+def item_of(value: Any, key: Any) -> Any:
+    """An item of a container, without asking a class of the user's for it, nor a key for its hash."""
+    for kind in (dict, list, tuple, collections.deque):
+        if isinstance(value, kind):
+            if kind is dict and not are_quiet((key,)):
+                for other, item in dict.items(value):
+                    if other is key:
+                        return item
+            return kind.__getitem__(value, key)
+    return value[key]
 
 
 def is_captured(path: Path) -> bool:

@@ -14,7 +14,7 @@ from test_counted import differences
 
 from helpers import assert_same
 from wengert import explain, grad, hessian, jit, pullback, value_and_grad
-from wengert.transforms import dispatch
+from wengert.transforms import budget
 
 pytestmark = pytest.mark.usefixtures("programs_anew")
 COUNT = 40
@@ -250,7 +250,8 @@ def test_another_length_is_another_program():
 
 def test_a_long_list_is_no_long_program(monkeypatch):
     """Not even the elements of the list count, which would be more operations than are kept."""
-    monkeypatch.setattr(dispatch, "LONGEST", 2000)
+    monkeypatch.setattr(budget, "LONG", 2000)
+    monkeypatch.setattr(budget, "PER_OPERATION", 100.0)
 
     def f(x, w):
         path = []
