@@ -544,7 +544,7 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False
     def pullback(dz):
         refuse(np.ndim(a) != 2, "for stacks of matrices")
         x = array(a)
-        p, low, up = linalg.lu(x)
+        p, low, up = linalg.lu(x) if permute_l or p_indices else z
         dlow, dup = dz[-2:]
         if permute_l and dlow is not None:
             dlow = t(p) @ dlow
@@ -599,8 +599,8 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
         refuse(mode == "raw", 'for mode="raw"')
         x = array(a)
         k = min(np.shape(x))
-        parts = linalg.qr(x, mode="economic", pivoting=pivoting)
-        q, r = parts[0], parts[1]
+        parts = linalg.qr(x, mode="economic", pivoting=pivoting) if mode == "r" else z
+        q, r = parts[0][:, :k], parts[1][:k]
         dq, dr = (None, dz[0]) if mode == "r" else (dz[0], dz[1])
         if dq is not None and np.shape(dq)[1] > k:
             dq = dq[:, :k] + spare(dq[:, k:])

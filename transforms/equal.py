@@ -35,22 +35,25 @@ SHARED = frozenset(
     )
 )
 RULES = f"{registry.__package__}."
+FACTORISING = ("numpy.linalg", "scipy.linalg")
 LARGEST = 2.0**53  # numbers that are folded
 
 
 def is_shared(fn: Any) -> bool:
     """Whether two calls of a function may be one.
 
-    It is in the list, or its rule says that it is elementwise, or it finds out something for the rules.
+    It is in the list, or its rule says that it is elementwise, or it finds out something for the rules, or it is
+    linear algebra, of which a rule computes again what its function has given in several parts.
     """
     if fn in SHARED:
         return True
     rule = registry.rules.get(fn)
     if rule is None:
         return False
-    if rule.kind == registry.NONDIFF and str(attribute(fn, "__module__", "")).startswith(RULES):
+    module = str(attribute(fn, "__module__", ""))
+    if rule.kind == registry.NONDIFF and module.startswith(RULES):
         return True
-    return rule.partials is not None or isinstance(fn, np.ufunc)
+    return rule.partials is not None or isinstance(fn, np.ufunc) or module.startswith(FACTORISING)
 
 
 def part_key(x: Any) -> Hashable:
@@ -107,9 +110,11 @@ def key_of(fn: Any, args: Any, kwargs: Any, same: dict[Any, Any] | None = None) 
         if key is not None:
             return key  # type: ignore[no-any-return]
     fn = (SAME if same is None else same).get(fn, fn)
-    if kwargs or not is_shared(fn):
+    if not is_shared(fn):
         return None
-    if len(args) == 2 and not is_one_of(type(plain(args[0])), ROWS):
+    if kwargs:
+        key = fn, *map(part_key, args), *[(k, part_key(x)) for k, x in sorted(kwargs.items())]
+    elif len(args) == 2 and not is_one_of(type(plain(args[0])), ROWS):
         key = pair_key(fn, *args)
     else:
         key = fn, *map(part_key, args)

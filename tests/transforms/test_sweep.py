@@ -470,3 +470,20 @@ def test_a_program_leaves_out_nothing_that_an_infinite_cotangent_meets(f, x, fla
                     expected = pullback(f, x)[1](dy)
                 for _ in range(6):
                     np.testing.assert_equal(pullback(f, x)[1](dy), expected)
+
+
+def test_a_factorisation_of_several_parts_is_computed_once():
+    """Rules that compute again what they were given, and those that are content with it."""
+    linalg = pytest.importorskip("scipy.linalg")
+    for f in (
+        lambda a: linalg.lu(a)[1:],
+        lambda a: linalg.qr(a, mode="economic"),
+        lambda a: np.linalg.qr(a, mode="reduced"),
+        lambda a: np.linalg.svd(a, full_matrices=False)[1],
+        np.linalg.eigh,
+    ):
+        tape = trace(f, np.array([[2.0, 1.0, 0.3], [1.0, 3.0, 1.0], [0.3, 1.0, 4.0]]))
+        for value in (True, False):
+            text = str(reverse(tape, value=value))
+            names = ("lu", "qr", "svd", "eigh")
+            assert sum(text.count(f" {name}(") for name in names) == 1, text
