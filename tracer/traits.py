@@ -64,7 +64,8 @@ def at(value: Any, path: Path) -> Any:
 
 def item_of(value: Any, key: Any) -> Any:
     """An item of a container, without asking a class of the user's for it, nor a key for its hash."""
-    for kind in (dict, list, tuple, collections.deque):
+    kinds: tuple[Any, ...] = (dict, list, tuple, collections.deque)
+    for kind in kinds:
         if isinstance(value, kind):
             if kind is dict and not are_quiet((key,)):
                 for other, item in dict.items(value):
