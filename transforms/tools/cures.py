@@ -56,7 +56,8 @@ CURES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"C code looks into",
-        f"use lists, dicts and arrays in the place of that object, or {IN_ARGUMENTS}",
+        f"use lists, dicts and arrays in the place of that object, or {IN_ARGUMENTS}; as copy.deepcopy does it from "
+        "CPython 3.14 on: copy before the call",
     ),
     (
         r"changed while the function ran",
