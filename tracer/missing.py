@@ -53,7 +53,7 @@ def no_rule(
     if module is None and is_others(site.filename):  # nobody can call something else there
         short = name.rpartition(".")[2]
         return f"{place or blame(site)}: {short} {why}\n{IN_A_FUNCTION}"
-    full = f"{module}.{name}" if module not in (None, "builtins") else name
+    full = full_name(fn)
     stub = "\n".join("    " + line for line in lines(fn, module, name, args, kwargs))
     todo = "paste one, and call it instead"
     if module is not None:
@@ -62,6 +62,12 @@ def no_rule(
             above = "@wengert.numeric_rule above a function that calls it and returns one array"
         todo = f"{above} lets finite differences stand in for one, or paste one"
     return f"{place or blame(site)}: {full} {why}: {todo}\n{stub}"
+
+
+def full_name(fn: Any) -> str:
+    """How a person would call it: with its module, where there is one."""
+    module, name = address(fn)
+    return f"{module}.{name}" if module not in (None, "builtins") else name
 
 
 IN_A_FUNCTION = (

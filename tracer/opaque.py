@@ -51,7 +51,7 @@ from .marks import (
     refuse,
     traced,
 )
-from .missing import IN_A_FUNCTION, no_rule
+from .missing import IN_A_FUNCTION, full_name, no_rule
 from .operators import is_integer
 from .origins import Origin, joined
 from .out import call_with_out, has_out
@@ -312,7 +312,7 @@ class Call:
             return NoRuleError(no_rule(self.fn, self.site, self.args, self.kwargs, what))
         made_of = with_article(type(value).__name__)
         return NoRuleError(
-            f"{blame(self.site)}: {fn_name(self.fn)} returns {made_of}, into which no gradient can be followed\n"
+            f"{blame(self.site)}: {full_name(self.fn)} returns {made_of}, into which no gradient can be followed\n"
             f"{IN_A_FUNCTION}"
         )
 
