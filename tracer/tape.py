@@ -408,9 +408,8 @@ class Tape:
         self.parameters: list[Any] | None = None  # what the function takes, if that is known
         self.forward: frozenset[Op] | None = None  # the ops of the forward run, if others follow
         self.layout = False  # whether the run looked at how arrays lie in memory
-        self.identity = (
-            False  # whether it asked which objects are one, or which arrays share memory
-        )
+        # Whether it asked which objects are one, or which arrays share memory.
+        self.identity = False
         self.ties: Any = None  # what it asks of how the arguments lie to one another (see ``ties``)
 
     if not TYPE_CHECKING:  # which would take any name for an attribute

@@ -22,9 +22,8 @@ from .structure import Branch, Leaf, Tree
 from .tape import FloatOp, Tape
 from .traits import VALUES, Path, at, is_captured, walk
 
-Where = tuple[
-    int | str, Path
-]  # the position or the name of an argument, and the way to a part of it
+# The position or the name of an argument, and the way to a part of it.
+Where = tuple[int | str, Path]
 # What is known by its traits, whichever object it is, or cannot be changed.
 KNOWN = VALUES | {types.FunctionType, types.BuiltinFunctionType, type, types.ModuleType}
 NUMBERS = (float, complex, int, np.generic)

@@ -96,9 +96,8 @@ class Algebra(Rewriting):
         self.pairs: dict[Op, tuple[float, Op | None]] = {}  # of Python's numbers: a sum of one core
         self.multiples: dict[Op, tuple[float, Op]] = {}  # by a number, of which op
         self.risky: set[Op] = set()  # computed plainly where the rules ask for more
-        self.watched: list[
-            Op
-        ] = []  # not computed with, but looked at: finite where a quotient has cancelled
+        # Not computed with, but looked at: finite where a quotient has cancelled.
+        self.watched: list[Op] = []
         self.load: Counter[Op] = Counter()  # by how many ops a core will be needed
         # The parts of vectors of zeros that are written.
         self.spans: dict[Op, list[tuple[int, int]]] = {}

@@ -91,9 +91,8 @@ class Assembly(Text):
         self.straight: set[Op] = set()  # see `kernels`
         self.unsized: set[Op] = set()  # arrays that may have other sizes than their values
         self.remote: list[Op] = []  # computed by other functions than those in C
-        self.kept = (
-            False  # whether it writes a kept program, whose call is traced where a `Miss` leaves it
-        )
+        # Whether it writes a kept program, whose call is traced where a `Miss` leaves it.
+        self.kept = False
 
     def fork(self) -> Assembly:
         """A copy of the state, for a branch; what the source refers to by name stays common."""

@@ -121,10 +121,7 @@ class Family:
         self.members: WeakValueDictionary[int, LoopFunction] = WeakValueDictionary()
         self.reverses: dict[Any, Any] = {}  # see ``loop_reverse``
         self.plain: Family | None = None
-        self.flowing = (
-            0  # of a reverse: how many of what is carried first are cotangents of what is carried
-        )
-        self.gaps = False  # and whether it puts a zero where there is no cotangent
+        self.gaps = False  # of a reverse: whether it puts a zero where there is no cotangent
 
     def member(self, size: int | None = None) -> LoopFunction:
         """The loop function that collects the first ``size`` columns (all that were ever asked for)."""

@@ -50,9 +50,8 @@ class Emission:
         self.writer = Writer(text, names, miss, aliases, active, Ways(), origins.real, called)
         self.forward = Forward(self.writer, held)
         self.reverse = Reverse(self.writer, self.forward)
-        self.sweeps: list[
-            tuple[Code, Code, list[str]]
-        ] = []  # where they stand, they, and the gradients
+        # Where they stand, they, and the gradients.
+        self.sweeps: list[tuple[Code, Code, list[str]]] = []
 
     def is_own(self, x: Op) -> bool:
         """Whether the cotangent of an input is an array that nobody else holds; to be asked at the end of a way."""

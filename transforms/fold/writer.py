@@ -169,9 +169,8 @@ class Writer:
         self.kinds: dict[Op, str] = {}
         self.backs: dict[Op, Op] = {}
         self.snapshots: set[Op] = set()  # contents of arrays that the reverse part asks for
-        self.arithmetic: dict[
-            Any, str
-        ] = {}  # the variables of products and quotients (see ``plain``)
+        # The variables of products and quotients (see ``plain``).
+        self.arithmetic: dict[Any, str] = {}
         self.opaque = False  # whether the reverse part may make a number of NaN
         self.count = 0
         self.users: set[str] = set()  # names of the user's variables that are in use

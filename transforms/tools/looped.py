@@ -64,9 +64,8 @@ class Looped(Writer):
     def __init__(self, tape: Tape) -> None:
         super().__init__(tape)
         self.tables: dict[str, str] = {}
-        self.local: list[
-            str
-        ] = []  # tables of what is an argument: statements at the function's head
+        # Tables of what is an argument: statements at the function's head.
+        self.local: list[str] = []
         self.variables: dict[Any, str] = {}  # of lines and of what loops carry
         self.rows: dict[str, list[Any]] = {}  # of tables
         self.histories: dict[

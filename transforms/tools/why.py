@@ -690,9 +690,8 @@ class Influence:
         self.tangents[variable] = unit(variable.value, index)
         self.last = variable  # the last op that it reaches
         self.ends: list[tuple[Op, list[Op]]] = []  # with the operands that it comes by
-        self.parts: list[
-            tuple[Op, tuple[Op, list[Op]]]
-        ] = []  # elements that it misses, and of what
+        # Elements that it misses, and of what.
+        self.parts: list[tuple[Op, tuple[Op, list[Op]]]] = []
         self.guards: list[Op] = []
         self.unknown: set[Op] = (
             set()
