@@ -129,11 +129,11 @@ class Assembler:
         instrs: list[ConcreteInstr] = []
         before: int = self.concrete.first_lineno
         for (op, _, position, _), arg, count in zip(self.instrs, args, prefixes):
-            line, column = position.lineno, position.col_offset
+            line, end = position.lineno, position.end_col_offset
             if line is not None:
                 # `bytecode` has a short form for what begins one or two lines further on, and takes it for columns
                 # that do not fit in there, so that CPython loses count of the lines: such an instruction has none.
-                if column is not None and column > 127 and 0 < line - before < 3:
+                if end is not None and end > 127 and 0 < line - before < 3:
                     if line == position.end_lineno:
                         position = Position(line, line, None, None)
                 before = line

@@ -1995,6 +1995,8 @@ def f(x):
     if x > 0: {far} x = x + w[0]
 
     x.real
+    w = (y {far}for y in [x])
+    w.close()
     return x.none
 """
     names = {}
@@ -2007,9 +2009,10 @@ def f(x):
         return [line for i, line in enumerate(found) if i == 0 or found[i - 1] != line]
 
     assert lines(twin) == lines(f.__code__)
+    assert max(stop for _, stop, _ in twin.co_lines()) == len(twin.co_code)
     with pytest.raises(AttributeError) as caught:
         types.FunctionType(twin, {"far": far})(1.5)
-    assert [x.tb_lineno for x in walked(caught.tb) if x.tb_frame.f_code is twin] == [9]
+    assert [x.tb_lineno for x in walked(caught.tb) if x.tb_frame.f_code is twin] == [11]
 
 
 def walked(at):
