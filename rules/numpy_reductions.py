@@ -452,7 +452,9 @@ def holders(a: Any, z: Any, axis: int) -> Any:
     steps = np.reshape(
         np.arange(n), [n if i == axis % np.ndim(a) else 1 for i in range(np.ndim(a))]
     )
-    return np.maximum.accumulate(np.where(np.equal(as_computed(a, z), z), steps, 0), axis=axis)
+    a = as_computed(a, z)
+    hit = np.equal(a, z) | np.isnan(a) & np.isnan(z)
+    return np.maximum.accumulate(np.where(hit, steps, 0), axis=axis)
 
 
 nondiff(holders)

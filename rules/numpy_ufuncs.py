@@ -35,13 +35,18 @@ def cut_sqrt(x: Any) -> Any:
 
 
 def share(x: Any, y: Any, z: Any) -> Any:
-    """The part of ``x`` in ``z = maximum(x, y)`` or ``minimum(x, y)``: 0 or 1, and 1/2 for a tie."""
+    """The part of ``x`` in ``z = maximum(x, y)`` or ``minimum(x, y)``: 0 or 1, and 1/2 for a tie.
+
+    A NaN that ``z`` is comes from the operand that is NaN.
+    """
     x, y = as_computed(x, z), as_computed(y, z)
-    if isinstance(z, np.ndarray):
-        hit, tie = np.equal(x, z), np.equal(x, y)
-        if not tie.any():
-            return hit.astype(float_dtype(z))
-    return (np.equal(x, z) / (1 + np.equal(x, y))).astype(float_dtype(z), copy=False)
+    hit, tie = np.equal(x, z), np.equal(x, y)
+    unknown = np.isnan(z)
+    if unknown.any():
+        hit, tie = hit | unknown & np.isnan(x), tie | unknown & np.isnan(x) & np.isnan(y)
+    if isinstance(z, np.ndarray) and not tie.any():
+        return hit.astype(float_dtype(z))
+    return (hit / (1 + tie)).astype(float_dtype(z), copy=False)
 
 
 def weight(x: Any, z: Any) -> Any:

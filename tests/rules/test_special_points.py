@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from wengert import grad, hessian, jacobian, jit, jvp, reverse, trace, value_and_grad
+from wengert import grad, hessian, jacobian, jit, jvp, pullback, reverse, trace, value_and_grad
 
 NAN, INF = math.nan, math.inf
 
@@ -149,3 +149,19 @@ def test_a_nan_is_the_largest_and_the_smallest():
             slope = grad(f)
             assert [slope(math.nan) for _ in range(6)] == [3.0] * 6
             assert grad(lambda x: 3.0 * fn(0.5, x))(math.nan) == 0.0  # Python keeps the first
+
+
+@pytest.mark.parametrize("f", [np.maximum, np.minimum])
+def test_the_operand_that_is_nan_has_the_slope_of_an_extreme_that_is(f):
+    x, y = np.array([math.nan, 1.0, math.nan, 2.0]), np.array([1.0, math.nan, math.nan, 2.0])
+    for _ in range(4):
+        _, back = pullback(f, x, y)
+        dx, dy = back(np.ones(4))
+        np.testing.assert_array_equal(dx, [1, 0, 0.5, 0.5])
+        np.testing.assert_array_equal(dy, [0, 1, 0.5, 0.5])
+        assert grad(f, argnums=(0, 1))(math.nan, 1.0) == (1, 0)
+    assert grad(lambda x: np.clip(x, 0.0, 1.0))(math.nan) == 1
+    # as for the extreme value of an array, and for running ones
+    np.testing.assert_array_equal(grad(np.max)(x[:2]), [1, 0])
+    _, back = pullback(f.accumulate, np.array([1.0, math.nan, 3.0]))
+    np.testing.assert_array_equal(back(np.array([1.0, 10.0, 100.0]))[0], [1, 110, 0])
