@@ -234,6 +234,9 @@ def not_kept(entry: Entry) -> Iterator[str]:
     if entry.folding.why is not None:
         yield f"its runs do not fold into one program: {entry.folding.why}"
         yield from indented(advice(entry.folding.why, ONE_BY_ONE))
+    elif entry.folding.latest is not None:
+        yield f"the latest call was none of its folded runs: {entry.folding.latest}"
+        yield from indented(advice(entry.folding.latest, ONE_BY_ONE))
     if unfit is None and entry.traces == 1:
         yield "a program is built at the third call, if the first two go the same way"
 

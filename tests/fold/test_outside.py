@@ -340,24 +340,6 @@ def test_arguments_die_with_their_call() -> None:
     assert not any(ref() for ref in kept)
 
 
-def test_a_gradient_by_a_list_that_holds_objects() -> None:
-    def f(xs: list[Any], n: int) -> float:
-        total = 0.0
-        for i in range(n):
-            total += xs[0] * xs[1].value if xs[0] < 1.0 else xs[0] * i
-        return total
-
-    both = value_and_grad(f)
-    for x, n in [(0.5, 2), (1.5, 3), (0.2, 1), (1.2, 4), (0.8, 2)]:
-        node = Node(2.0)
-        value, (slope, _) = both([x, node], n)
-        assert value == f([x, node], n)
-        with jit(False):
-            assert slope == both([x, node], n)[1][0]
-    (entry,) = cache.entries.values()
-    assert "in which objects or dicts lie" in str(entry.folding.why)
-
-
 class Model:
     def __init__(self, rng: random.Random) -> None:
         self.weights, self.rate = [rng.random() for _ in range(rng.randint(1, 4))], rng.random()

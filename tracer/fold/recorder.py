@@ -309,21 +309,22 @@ class Recorder:
         return memory
 
     def admit(self, x: Any, of_argument: bool) -> None:
-        """A memory from outside is met; of lists it is known whether they are arguments, or lie in those."""
+        """A memory from outside is met; it is known whether they are arguments, or lie in those."""
         if id(x) not in self.memories:
             self.memories[id(x)] = [], x
             self.given.add(id(x))
-            if of_argument and type(x) is list:
+            if of_argument:
                 self.of_arguments.add(id(x))
-        elif type(x) is list and of_argument is not (id(x) in self.of_arguments):
-            raise Passing("a list that is an argument is read from outside as well")
+        elif of_argument is not (id(x) in self.of_arguments):
+            what = with_article(type(x).__name__)
+            raise Passing(f"{what} that is an argument is read from outside as well")
 
     def admit_inside(self, x: Any, owner: Any) -> None:
         """The same of what lies in a memory, if that is from outside, or a copy of such a one."""
         if type(x) is tuple:
             for y in x:
                 self.admit_inside(y, owner)
-        elif id(x) not in self.memories or (type(x) is list and id(owner) in self.given):
+        elif id(x) not in self.memories or id(owner) in self.given:
             kind = type(x)
             if kind not in self.looked_into:
                 self.looked_into[kind] = is_looked_into(kind)

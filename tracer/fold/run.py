@@ -26,7 +26,6 @@ from .region import (
     Folded,
     Op,
     is_looked_into,
-    is_memory,
     is_of_numpy,
     is_stream,
 )
@@ -212,7 +211,7 @@ class Arguments:
             op = self.input(place, kind)
             if place.value is x:
                 self.known.outside.let_go(place, x)
-            self.recorder.admit(x, kind is list)
+            self.recorder.admit(x, True)
             return self.recorder.name(x, op), op
         if kind is dict:
             pairs = self.parts(place, list(x.items()))
@@ -221,6 +220,7 @@ class Arguments:
             flat = [y for pair in zip(made, packed, strict=True) for y in pair]
             self.recorder.given.add(id(made))
             self.recorder.copied.add(id(made))
+            self.recorder.of_arguments.add(id(made))
             trees = dict(zip(x, [tree for _, tree in pairs], strict=True))
             return self.recorder.born(place, DICT, flat, made), trees
         return self.known.outside.seen(place, x), None
@@ -265,13 +265,6 @@ def is_whole(x: Any) -> bool:
     if kind is dict:
         return len(x) > LONGEST or not all(type(key) is str for key in x)
     return is_looked_into(kind)
-
-
-def is_hidden(kind: Any) -> bool:
-    """Whether there are objects or dicts in an argument of which gradients would have a structure of their own."""
-    if type(kind) is tuple:
-        return any(map(is_hidden, kind[1:]))
-    return isinstance(kind, type) and kind is not list and is_memory(kind)
 
 
 def kinds_of(args: Sequence[Any]) -> Any:

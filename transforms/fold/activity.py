@@ -26,8 +26,10 @@ from ...tracer.fold.region import (
     DICT,
     DROP,
     GET,
+    INPUT,
     LENGTH,
     LOAD,
+    MEMORIES,
     PACK,
     POP,
     PUT,
@@ -203,7 +205,15 @@ class Activity:
         for op in others:
             passed.update(self.handed(op))
         given = reached([x for x in wrt if is_memory(x.type)], forth, holds)
-        taken = [y for x in given for y in forth.get(x, ())]
+        elsewhere = [x for x in forth if x.fn == INPUT and is_memory(x.type) and x not in {*wrt}]
+        for kind in objects(given) & objects(reached(elsewhere, forth, holds)):
+            # Objects are followed by identity: a derivative would come by the other way as well.
+            what = with_article(kind.__name__)
+            raise Unemittable(
+                f"{what} that a gradient is asked by may be one that is read elsewhere"
+            )
+        countable = (x for x in given if x.type in MEMORIES)  # an int in an object only counts
+        taken = [y for x in countable for y in forth.get(x, ())]
         self.ints = any(x.type is int for x in (*wrt, *taken))
         ends = [end for end in folded.region.root.ends() if end.kind == "return"]
         results = [self.resolve(x) for end in ends for x in end.outs]
@@ -316,6 +326,12 @@ class Activity:
         return [
             (x, y) for x in op.args for y in (results_of(op) if isinstance(op, Several) else (op,))
         ]
+
+
+def objects(ops: Iterable[Op]) -> set[Any]:
+    """The classes of the user's objects among some ops."""
+    kinds = {x.type for x in ops if is_memory(x.type)}
+    return {kind for kind in kinds if kind not in MEMORIES and type(kind) is not Written}
 
 
 def lists_keys(ops: Iterable[Op]) -> bool:

@@ -23,6 +23,7 @@ class Folding:
         self.varying: frozenset[Any] = frozenset()  # paths of integers outside that have changed
         self.failures = 0
         self.why: str | None = None
+        self.latest: str | None = None  # why the latest call was not one of these runs
 
     def varies(self, why: str, path: Any, kinds: Any) -> None:
         """An integer outside has changed: it is an input of the runs that follow, where it can be one."""

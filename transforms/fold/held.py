@@ -206,12 +206,6 @@ class Held:
             group.enter(ANYWHERE if is_text(key) and type(key) is not str else place_of(key), x)
             self.given(group.inside, x)
 
-    def has_objects(self, op: Op) -> bool:
-        """Whether a list that is an argument may have something else than lists in it."""
-        whole = self.group(op)
-        known = [x.type for x, group in self.groups.items() if group.whole is whole]
-        return any(kind is not list for kind in known)
-
     def is_sure(self, op: Op) -> bool:
         """Whether what a load or a pop gives is of its type, whatever way the run goes."""
         if is_text(op.args[0]):

@@ -7,13 +7,15 @@ from typing import Any
 
 from ...tracer.fold.outside import Varying
 from ...tracer.fold.recorder import Passing, Unfolded
-from ...tracer.fold.run import Known, is_hidden, kinds_of, lock
+from ...tracer.fold.run import Known, is_whole, kinds_of, lock
 from ...tracer.run import argument_names
 from ..budget import working
 from ..cache import Entry, settings
+from ..loops import Miss
 from ..programs import Program, Unfit
 from .multiplied import PULLBACK
 from .program import RegionBuilder, run_of
+from .structured import structured
 
 KINDS = 4  # of arguments that are kept apart
 
@@ -44,7 +46,12 @@ def recorded(
     has drawn is in ``drawn``, and what this pass draws is added.
     """
     kinds = kinds_of(args)
-    if kinds is None or any(is_hidden(kinds[key]) for key in keys):
+    if kinds is None:
+        return None
+    try:
+        must_have_gradients([args[key] for key in keys])
+    except Miss as what:
+        entry.folding.latest = f"a gradient by {what} is asked for"
         return None
     if not lock.acquire(blocking=False):  # another thread is recording
         return None
@@ -54,6 +61,18 @@ def recorded(
         )
     finally:
         lock.release()
+
+
+def must_have_gradients(args: Sequence[Any]) -> None:
+    """Let arguments be such that a program can put the gradients by them together; raises `Miss`."""
+    seen: set[int] = set()
+    todo = [*args]
+    while todo:
+        x = todo.pop()
+        if is_whole(x):
+            structured(x, None, seen)
+        elif type(x) is tuple or type(x) is dict:
+            todo += x.values() if type(x) is dict else x
 
 
 def followed(
@@ -75,6 +94,7 @@ def followed(
     old = folding.programs.get(kinds)
     try:
         _, grown = known.run(f, argument_names(f, len(args)), args, drawn)
+        folding.latest = None
         took, size = working() - start, known.folded.size
         if old is None or known.written < size:  # or else the program was left for another reason
             writes = entry.budget.may_write(size, grown > 0, entry.won)
@@ -83,8 +103,8 @@ def followed(
                 return None
             program = build(known)
             known.written = size
-    except Passing:
-        pass
+    except Passing as why:
+        folding.latest = str(why)
     except RecursionError:
         folding.failed("what it is given, or makes, is nested too deep", kinds)
     except Varying as why:

@@ -4,7 +4,7 @@ Words
 -----
 shadow    of a memory: a list or dict like it, with the cotangents of what is in it. It is found by the identity of the
           memory, or lies in a variable where the memory has one name only. The cotangent of a tuple is a tuple with
-          those of the numbers in it, inner tuples taken apart, or None.
+          those of the numbers and memories in it, inner tuples taken apart, or None; texts and bools have no place.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from ...tracer.fold.region import (
     Op,
     Take,
     Written,
+    is_stream,
 )
 from .frames import MAYBE, Cotangents, Frame
 from .held import Held, is_tuple
@@ -55,6 +56,12 @@ def shadow_of(memory: Any) -> Any:
     if type(memory) is list:
         return [None] * len(memory)
     return dict.fromkeys(memory) if type(memory) is dict else Unread()
+
+
+def has_place(x: Any) -> bool:
+    """Whether the cotangent of a tuple has a place for this operand: for no text or bool, which may make a state."""
+    kind = x.type if isinstance(x, Op) else type(x)
+    return kind is not str and kind is not bool and not is_stream(kind)
 
 
 def added(x: Any, y: Any) -> Any:
@@ -185,6 +192,7 @@ class Memories:
         """What was taken out, in one of several states: of the others nothing has a cotangent."""
         given = "None"
         for state, results in op.results.items():
+            results = [x for x in results if has_place(x)]
             names = [
                 self.cotangents.name(frame, x)
                 if self.cotangents.floats(x) and frame.get(x)
@@ -216,7 +224,7 @@ class Memories:
     def unpacked(self, op: Op, frame: Frame) -> None:
         """What a tuple was made of gets its cotangents."""
         name = self.cotangents.name(frame, op)
-        for i, x in enumerate(op.args):
+        for i, x in enumerate(filter(has_place, op.args)):
             if self.cotangents.floats(x):
                 self.cotangents.add(frame, x, self.taken(frame, f"{name}[{i}]"), MAYBE, True)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ...tracer import frames
 from ...tracer.errors import TraceError
+from ...tracer.fold.region import is_looked_into
 from ...tracer.intrinsic import intrinsic
 from ...tracer.kinds import MISSING
 from ...tracer.outline import Iterations
@@ -17,6 +20,7 @@ from ..api import Pullback
 from ..loops import Miss
 from ..programs import Program
 from ..trial import Trial
+from .structured import numbers
 
 # The format of what a program gives for `pullback` (see `RegionBuilder.region`).
 PULLBACK = "({value}, {make}(self.f, {program}, ({given}), {value}, ({gradients}), {drawn}))"
@@ -87,6 +91,8 @@ def taken(x: Any) -> Any:
         return kind([taken(y) for y in x])
     if kind is dict:
         return {key: taken(y) for key, y in x.items()}
+    if is_looked_into(kind):
+        return frames.made(kind, {key: taken(y) for key, y in frames.attributes(x).items()})
     return x.copy("K") if kind is np.ndarray else x
 
 
@@ -97,18 +103,9 @@ def times(x: Any, dy: float) -> Any:
         return kind([times(y, dy) for y in x])
     if kind is dict:
         return {key: times(y, dy) for key, y in x.items()}
+    if dataclasses.is_dataclass(kind):
+        return frames.made(kind, times(frames.attributes(x), dy))
     return None if x is None else dy * x + 0.0  # of -0.0 the zero that stands for no influence
-
-
-def numbers(x: Any) -> Iterator[Any]:
-    """The numbers and arrays in gradients."""
-    if type(x) is dict:
-        x = (*x.values(),)
-    if type(x) is tuple or type(x) is list:
-        for y in x:
-            yield from numbers(y)
-    elif x is not None:
-        yield x
 
 
 def is_finite(x: Any) -> bool:

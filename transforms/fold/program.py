@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracer.fold.region import Draw, End, Kind, Loop, is_memory, is_stream
+from ...tracer.fold.region import Draw, End, Kind, Loop, is_stream
 from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
 from ...tracer.outcome import Outcome
@@ -17,9 +17,9 @@ from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import PAD, Builder, Program, Unfit
 from .arrays import gradient_by, is_call, is_numpy_type, is_of_floats, own_gradient_by
-from .listed import listed
 from .multiplied import Multiplied
 from .source import Emission, Unemittable
+from .structured import structured
 
 EXAMPLES: dict[type, Any] = {
     float: 1.5,
@@ -53,11 +53,7 @@ def example(kind: Any) -> Any:
 def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
     """The tree of an argument, with leaves at its numbers."""
     if isinstance(tree, RegionOp):
-        discrete = (
-            tree.type is str
-            or is_stream(tree.type)
-            or (is_memory(tree.type) and tree.type is not list)
-        )
+        discrete = tree.type is str or is_stream(tree.type)
         discrete |= is_numpy_type(tree.type) and not is_of_floats(tree.type)
         return FIXED if discrete else Leaf(inputs[tree], inputs[tree].value)
     if type(tree) is dict:
@@ -78,10 +74,10 @@ class RegionBuilder(Builder):
         self.own: set[Op] = set()  # cotangents that nobody else holds
 
     def gradient(self, tree: Tree, found: dict[Any, Any]) -> str:
-        if isinstance(tree, Leaf) and tree.value is None:  # a list
+        if isinstance(tree, Leaf) and tree.value is None:  # a memory
             shadows = self.assembly.names[found[tree.op]]
             name = self.assembly.names[tree.op]  # type: ignore[index]
-            return f"{self.constant(listed, 'listed')}({name}, {shadows}, seen)"
+            return f"{self.constant(structured, 'structured')}({name}, {shadows}, seen)"
         if isinstance(tree, Leaf) and type(tree.value) is np.ndarray:
             d = self.assembly.names[found[tree.op]]
             name = self.assembly.names[tree.op]  # type: ignore[index]

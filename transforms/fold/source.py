@@ -45,8 +45,6 @@ class Emission:
         active = Activity(folded, wrt, aliases, called)
         origins = Origins(folded, aliases)
         held = Held(folded, aliases, origins.real, origins.made)
-        if any(is_memory(x.type) and held.has_objects(x) for x in wrt):
-            raise Unemittable("a gradient by a list in which objects or dicts lie")
         self.writer = Writer(text, names, miss, aliases, active, Ways(), origins.real, called)
         self.forward = Forward(self.writer, held)
         self.reverse = Reverse(self.writer, self.forward)
