@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wengert import TraceError, explain, grad, jit, pullback, value_and_grad
+from wengert import TraceError, clear_cache, explain, grad, jit, pullback, value_and_grad
 from wengert.transforms import cache
 
 rng = random.Random()
@@ -19,6 +19,7 @@ rng = random.Random()
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     rng.seed(3)
+    clear_cache()
 
 
 @dataclasses.dataclass

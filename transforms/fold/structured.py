@@ -12,6 +12,7 @@ import numpy as np
 from ...rules.words import with_article
 from ...tracer import frames
 from ...tracer.fold.region import is_looked_into, is_of_numpy
+from ...tracer.kinds import are_quiet
 from ..loops import Miss
 from .arrays import gradient_by
 
@@ -81,6 +82,10 @@ class Structure:
         if kind is list:
             return self.items(x)
         if kind is dict:
+            if not are_quiet(x):
+                raise Miss(
+                    "a dict whose keys are of a class of the user's"
+                )  # they would be asked for hashes
             cells = self.cells(x)
             return {key: self.of(y, cells.get(key)) for key, y in x.items()}
         if kind is int or kind in WITHOUT:
