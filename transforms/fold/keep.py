@@ -53,6 +53,9 @@ def recorded(
     except Miss as what:
         entry.folding.latest = f"a gradient by {what} is asked for"
         return None
+    except RecursionError:
+        entry.folding.latest = "what it is given is nested too deep"
+        return None
     if not lock.acquire(blocking=False):  # another thread is recording
         return None
     try:
