@@ -74,6 +74,7 @@ PARAMETERS = {  # of f, by kind
     "v": ["v"],
     "d": ["d"],
     "t": ["t"],
+    "r": ["rs"],
     "k": ["k"],
     "s": ["s"],
     "m": ["m"],
@@ -136,7 +137,7 @@ class Author:
         kinds = [
             "n",
             "n",
-            *rng.sample(["l", "v", "d", "t", "k", "s", "m", "f"], rng.choice([0, 1, 2, 2, 3])),
+            *rng.sample(["l", "v", "d", "t", "r", "k", "s", "m", "f"], rng.choice([0, 1, 2, 2, 3])),
         ]
         if rng.random() < 0.3:
             kinds.remove("n")
