@@ -871,11 +871,10 @@ def write_own(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> No
 def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool = False) -> None:
     """Set an attribute without asking methods in Python: plain values for the outside, boxes for what is inside."""
     name = bare(name)
-    if (
-        not own
-        and tracer.texts.drawn
-        and type(static(type(obj), name)) is types.GetSetDescriptorType
-    ):
+    in_c = not own and type(static(type(obj), name)) is types.GetSetDescriptorType
+    if in_c and type(value) is Box and type(value.value) is int:
+        value = protocols.plain_key(value)  # C code takes no box, and gives back another int
+    if in_c and tracer.texts.drawn:
         if (origin := found(tracer, value)) is not None:  # which C code keeps as it likes
             hold(tracer.texts, obj, origin)
             value = bare(value)

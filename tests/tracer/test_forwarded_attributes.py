@@ -1,5 +1,6 @@
-"""Attributes that an object has from another one: a method from its function, a generic alias from its class."""
+"""Attributes that an object has from another one, as a method from its function, and those that C code keeps."""
 
+import decimal
 import functools
 import types
 import typing
@@ -91,3 +92,26 @@ def test_an_attribute_by_way_of_a_method_is_read_at_each_call():
         assert (g(1.0), h(2.0)) == ((2.0, 2.0), (2.0, 1.0))
     Holder.method.rate, Holder.method.hot = 3.0, True
     assert (g(1.0), h(2.0)) == ((3.0, 3.0), (4.0, 4.0))
+
+
+def by_context(x):
+    decimal.getcontext().prec = 5 + int(x)
+    return x * float(decimal.Decimal(1) / 3)
+
+
+CONTEXT = decimal.Context()
+
+
+def by_own_context(x):
+    CONTEXT.Emax = 1000 + int(x)
+    return x * CONTEXT.Emax
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("f", [by_context, by_own_context])
+def test_integers_of_attributes_in_c_are_decisions(f, on):
+    with jit(on), decimal.localcontext():
+        g = value_and_grad(f)
+        for k in range(7):
+            x = 1.5 + k
+            assert g(x) == (f(x), pytest.approx(f(x) / x))
