@@ -507,6 +507,8 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
     known = type(kind) is type and kind in PROXIES
     if known and (meant := meaning.sights.referent(tracer, site, obj)) is not obj:
         return load(tracer, site, meant, name)
+    if (step := asks_another(obj, kind, name)) is not None:
+        return load(tracer, site, load(tracer, site, obj, step), name)
     try:
         return load_found(tracer, site, obj, kind, name)
     except AttributeError:
@@ -515,6 +517,24 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
         if type(fallback) is not types.FunctionType:
             raise
     return meaning.calls.call(tracer, site, fallback, (obj, name), {})
+
+
+READ_ONLY = frozenset(
+    (types.MethodType, types.GenericAlias)
+)  # they ask another where they are read
+
+
+def asks_another(obj: Any, kind: type, name: str) -> str | None:
+    """Where an object finds what it asks for the attributes that are not its own: a method, a generic alias."""
+    if kind is types.MethodType:
+        return "__func__" if static(kind, name) is MISSING else None
+    if kind is not types.GenericAlias:
+        if type(kind) is not type or kind.__module__ != "typing":
+            return None
+        own = own_dict(obj) or ()
+        if "__origin__" not in own or name in own or name.startswith("__"):
+            return None
+    return "__origin__" if static(kind, name) is MISSING else None
 
 
 def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
@@ -811,6 +831,9 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     ):
         store(tracer, site, meant, name, value)
         return
+    if not is_one_of(kind, READ_ONLY) and (step := asks_another(obj, kind, name)) is not None:
+        store(tracer, site, load(tracer, site, obj, step), name, value)
+        return
     custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
     if tracer.reads is not None:
         note_member(tracer, kind, "__setattr__")
@@ -848,11 +871,10 @@ def write_own(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> No
 def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool = False) -> None:
     """Set an attribute without asking methods in Python: plain values for the outside, boxes for what is inside."""
     name = bare(name)
-    if (
-        not own
-        and tracer.texts.drawn
-        and type(static(type(obj), name)) is types.GetSetDescriptorType
-    ):
+    in_c = not own and type(static(type(obj), name)) is types.GetSetDescriptorType
+    if in_c and type(value) is Box and type(value.value) is int:
+        value = protocols.plain_key(value)  # C code takes no box, and gives back another int
+    if in_c and tracer.texts.drawn:
         if (origin := found(tracer, value)) is not None:  # which C code keeps as it likes
             hold(tracer.texts, obj, origin)
             value = bare(value)

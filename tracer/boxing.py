@@ -35,7 +35,7 @@ from .box import BOXES, ArrayBox, Box
 from .depth import room
 from .frames import Own
 from .intrinsic import Intrinsic, Made, behind
-from .kinds import MISSING, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict
+from .kinds import MISSING, are_quiet, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict
 from .reads import HEAP_TYPE, Place
 from .session import Tracer
 from .structure import (
@@ -70,6 +70,8 @@ def enter(
             enter_owner(tracer, value)
         elif kind is types.GeneratorType and seal is None:
             sights.watch(tracer, value, name)
+        elif kind is slice and seal is None:
+            enter_fixed(tracer, (value,), name)
         if seal is not None:
             seals.put_on(tracer, value, seal)
         return dynamic(tracer, value, name, place) if kind is int else value
@@ -331,6 +333,8 @@ def admit(
     if role == "outside" and isinstance(value, BaseException):
         tracer.outside[id(value)] = value
         return value, FIXED
+    if kind is slice:
+        enter_fixed(tracer, (value,), name, role)
     if (
         is_one_of(kind, ATOMS)
         or isinstance(value, (type, BaseException, np.generic))
@@ -401,6 +405,8 @@ def admit_container(
         return tracer.admitting[id(value)], FIXED  # on a cycle it stands once
     if place is not None:
         note_size(place, value, now)
+    if isinstance(value, dict):
+        enter_fixed(tracer, now, f"a key of {name}", role)
     if isinstance(value, (set, frozenset)):
         return admit_set(tracer, value, now, name, role, seal)
     if isinstance(value, tuple):
@@ -474,6 +480,29 @@ def admit_container(
     return copy, Branch(kind, parts)
 
 
+def enter_fixed(tracer: Tracer, values: Any, name: str, role: str = "outside") -> None:
+    """Let in what guards say is the very same at each call, as keys are: where it is met again, it must be that.
+
+    A key of an argument may be an argument itself, and is not let in as something outside.
+    """
+    if are_quiet(values):
+        return
+    for x in values:
+        kind = type(x)
+        if is_one_of(kind, BOXES) or isinstance(x, (float, complex, np.generic)):
+            continue
+        if tracer.reads is not None:
+            tracer.reads.fix(x)
+        if isinstance(x, tuple):
+            enter_fixed(tracer, [*tuple.__iter__(x)], name, role)
+        elif isinstance(x, frozenset):
+            enter_fixed(tracer, [*frozenset.__iter__(x)], name, role)
+        elif kind is slice:
+            enter_fixed(tracer, (x.start, x.stop, x.step), name, role)
+        elif role in OUTSIDE and id(x) not in tracer.outside:
+            enter(tracer, x, name)
+
+
 def note_size(place: Place, value: Any, now: Any) -> None:
     """The run looks at all that a container outside holds: at its length, or at its keys."""
     keyed = isinstance(value, (dict, set, frozenset))
@@ -499,6 +528,7 @@ def admit_set(
     if role != "outside" or seal is not None:
         pairs = [admit(tracer, x, f"an element of {name}", role, None, seal) for x in now]
         parts = frames.valued(dict.fromkeys(now), [part for _, part in pairs])
+        enter_fixed(tracer, now, name, role)
         inner = [x for x, _ in pairs]
         if any(a is not b for a, b in zip(inner, now, strict=True)):
             held = {Own(key): x for key, x in attributes(value).items()}
@@ -520,10 +550,8 @@ def admit_set(
             )
             tracer.readable[id(shadow)] = seal
             return shadow, seal
-    for x in now:
-        if not isinstance(x, (float, complex, np.inexact)):
-            enter(tracer, x, f"{name}[…]")
     tree = FIXED if all(x is FIXED for x in parts.values()) else Branch(kind, parts)
+    enter_fixed(tracer, now, name, role)
     if isinstance(value, frozenset):
         return value, tree
     if list(now) != list(value):
@@ -592,6 +620,8 @@ def admit_collection(
     if place is not None:
         note_size(place, held, held)
     items = items_of(held)
+    if base_of(held) in frames.MAPPINGS:
+        enter_fixed(tracer, [key for key, _ in items], f"a key of {name}", role)
     pairs = [
         admit(tracer, x, f"{name}[{frames.shown(key)}]", role, element_place(tracer, place, key, x))
         for key, x in items

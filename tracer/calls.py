@@ -72,7 +72,7 @@ from .kinds import (
     mro_of,
 )
 from .marks import follow, found, reachable
-from .opaque import opaque, unknown
+from .opaque import holds_mutable, opaque, unknown
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .out import call_with_out, has_out
@@ -93,12 +93,14 @@ from .plain_calls import as_caller, plain_call, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import born, has_box, operand, performed, raised, record, see_inside
+from .renewal import renew
 from .session import Tracer
 from .slots import is_object, is_python, special
 from .structure import attributes
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
 from .text import PRIVATE, bare_all, bare_names
+from .through import write_cells
 from .unboxing import lower
 
 FunctionType = types.FunctionType
@@ -334,6 +336,31 @@ def primitive(
         if result is not NotImplemented:
             return result
     users = type(fn) is FunctionType and may_do_anything(fn, rule)
+    if users and rule.kind == registry.NONDIFF:
+        if tracer.reads is not None:
+            note_users(tracer.reads, fn, site)
+        if any(map(holds_mutable, (*args, *kwargs.values()))):  # which it may write to
+            return opaque(tracer, site, fn, args, kwargs)
+        if tracer.cells_known:
+            write_cells(tracer)
+        try:
+            return computed(tracer, site, fn, rule, args, kwargs, objects, users)
+        finally:
+            renew(tracer)
+    return computed(tracer, site, fn, rule, args, kwargs, objects, users)
+
+
+def computed(
+    tracer: Tracer,
+    site: Site,
+    fn: Any,
+    rule: registry.Rule,
+    args: Any,
+    kwargs: Any,
+    objects: bool,
+    users: bool,
+) -> Any:
+    """Carry out a primitive, and record it if it is given traced values."""
     if not (has_box(args) or (kwargs and has_box(kwargs))):
         if objects or any(map(is_foreign, args)):
             return opaque(tracer, site, fn, args, kwargs)
@@ -355,7 +382,7 @@ def primitive(
     start = len(tracer.tape.ops)
     result = record(tracer, site, fn, args, kwargs, watched=bool(objects) and not users)
     if users and tracer.reads is not None:
-        note_users(tracer.reads, tracer.tape.ops[start:], fn, rule, site)
+        note_users(tracer.reads, fn, site)
     if len(tracer.tape.ops) == start and type(result) is ArrayBox and rule.function is not None:
         if not registry.is_ours(rule.function):  # the identity, with a derivative that is another's
             return pairs.returned(tracer, site, fn, args, kwargs, result)
@@ -388,12 +415,9 @@ def may_do_anything(fn: FunctionType, rule: registry.Rule) -> bool:
     return undeclared and not code_of(fn).co_filename.startswith((*LIBRARY, *OURS))
 
 
-def note_users(reads: Reads, ops: list[Any], fn: Any, rule: registry.Rule, site: Site) -> None:
-    """Note that a program calls such a function: at each call, and with the world as it is at that moment."""
-    if rule.kind == registry.NONDIFF and ops and ops[0].fn is fn:
-        reads.impure[ops[0]] = None
-    else:
-        reads.problem(f"{fn.__name__}, which is not looked into, may do or read anything", site)
+def note_users(reads: Reads, fn: Any, site: Site) -> None:
+    """Note that such a function is called: what is read after it may be what it has made of that."""
+    reads.problem(f"{fn.__name__}, which is not looked into, may do or read anything", site)
 
 
 def note_looks(tracer: Tracer, fn: Any) -> None:

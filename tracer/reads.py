@@ -308,6 +308,16 @@ class Reads:
             for place in self.all():
                 place.pinned |= place.value is value
 
+    def fix(self, value: Any) -> None:
+        """A guard says that this very object is there, as a key: whatever else it is found at must hold the same."""
+        kind = type(value)
+        if (place := self.of(value)) is not None:
+            place.pinned |= place.step != "constant"
+        elif not is_one_of(kind, (tuple, *BY_VALUE, *BY_IDENTITY)) and not isinstance(
+            value, FIXED_OBJECTS
+        ):
+            self.settle(self.constant(value))
+
     def derives(self, kind: type) -> None:
         """It was looked at what a class derives from: its ``__bases__`` can be set."""
         if flags_of(kind) & (HEAP_TYPE | IMMUTABLE) == HEAP_TYPE:

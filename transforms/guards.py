@@ -151,7 +151,12 @@ class GuardWriter:
         if is_of_rules(place.value):
             for inner in below(place):
                 self.names[inner] = self.constant(inner.value, name_hint(inner))
-        elif place.children or place.check is not None or place in self.wanted:
+        elif (
+            place.children
+            or place.check is not None
+            or place in self.wanted
+            or place in self.origins
+        ):
             self.names[place] = self.constant(place.value, name_hint(place))
             self.examine(place, self.names[place])
 

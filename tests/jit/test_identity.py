@@ -196,3 +196,69 @@ def test_arrays_that_overlap_otherwise_are_another_program(first, then):
             _, expected = both(*cut(np.arange(1.0, 9.0)))
         for d, right in zip(found, expected, strict=True):
             assert d.tolist() == right.tolist()
+
+
+class Node:
+    def __init__(self, weight):
+        self.weight = weight
+
+
+FIXED = {
+    "keys": lambda a, b: {a: 1.0, b: 2.0},
+    "elements": lambda a, b: {a, b},
+    "frozen": lambda a, b: frozenset((a, b)),
+    "tuples": lambda a, b: {(a, b): 1.0},
+    "slice": lambda a, b: [slice(a, 3, b)],
+}
+
+
+def first(held):
+    x = next(iter(held))
+    return x[0] if isinstance(x, tuple) else x.start if isinstance(x, slice) else x
+
+
+@pytest.mark.parametrize("kind", FIXED)
+def test_what_is_a_key_and_has_a_name_is_one_object(kind):
+    """Guards on keys say which objects these are: the name must be that of the same."""
+    a, b = Node(2.0), Node(3.0)
+    held = FIXED[kind](a, b)
+    start = first(held)
+
+    def f(x):
+        return start.weight * x + first(held).weight * x * x
+
+    g = value_and_grad(f)
+    for x in (1.0, 2.0, 3.0, 4.0):
+        assert g(x)[0] == f(x)
+    start = b if start is a else a
+    for x in (1.0, 2.0):
+        assert g(x)[0] == f(x)
+    a.weight, b.weight = 7.0, 11.0
+    for x in (1.0, 2.0):
+        assert g(x)[0] == f(x)
+
+
+def test_attributes_of_keys_are_read_anew():
+    a, b = Node(2.0), Node(3.0)
+    held = {a: 1.0, b: 2.0}
+
+    def f(x):
+        return sum(n.weight * c for n, c in held.items()) * x * x
+
+    g = value_and_grad(f)
+    for x in (1.0, 2.0, 3.0, 4.0):
+        assert g(x)[0] == f(x)
+    b.weight = 7.0
+    assert g(2.0) == (64.0, 64.0)
+
+
+def test_a_key_may_be_an_argument_too():
+    a, b = Node(2.0), Node(3.0)
+
+    def f(held, node):
+        return node.weight**2 * sum(held.values())
+
+    g = value_and_grad(f, (0, 1))
+    for _ in range(4):
+        value, (_, node) = g({a: 1.0, b: 2.0}, a)
+        assert (value, node) == (12.0, {"weight": 12.0})

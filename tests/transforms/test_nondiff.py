@@ -106,3 +106,38 @@ def test_an_array_of_texts_is_a_decision(chosen):
     assert names["f"](np.array([1.5, 1.0])) == 6.5
     with pytest.raises(ValueError, match="in the traced run"):
         names["f"](np.array([3.0, 1.0]))
+
+
+def test_what_it_does_is_seen_and_done_once_a_call():
+    """It may write to what it is given and to what it reaches, and what is read after it is read anew."""
+    log, count = [1.0], [0]
+
+    @nondiff
+    def fill(x, held):
+        held.append(3.0)
+
+    @nondiff
+    def bump(i):
+        log.append(float(i))
+
+    @nondiff
+    def tick():
+        count[0] += 1
+        return count[0]
+
+    def f(x):
+        held, total = [1.0], len(log) * x
+        fill(x, held)
+        for i in range(3):
+            bump(i)
+            total = total + log[-1] * x
+        return total * sum(held) * tick() * len(log)
+
+    for on in (False, True):
+        with jit(on):
+            both = value_and_grad(f)
+            for turn in range(1, 8):
+                log[:], count[0] = [1.0] * turn, turn
+                expected = (turn + 3.0) * 4.0 * (turn + 1) * (turn + 3)
+                assert both(1.0) == (expected, expected)
+                assert (len(log), count) == (turn + 3, [turn + 1])
