@@ -20,7 +20,7 @@ from typing import Any
 from ..rules.linear import variable
 from ..rules.registry import NONDIFF, lookup
 from . import frames
-from .attributes import slot
+from .border import seen_attribute
 from .box import BOXES
 from .errors import TraceError
 from .kinds import attribute, has_dict, is_one_of, isinstance
@@ -39,7 +39,7 @@ def must_be_closed(
     if tracer.reads is not None:
         tracer.reads.pin(fn)  # another closure with the same code is another primitive
     name = attribute(fn, "__name__", "the function")
-    for path, value in reached(tracer, fn, name, unseen(args, kwargs)):
+    for path, value in reached(tracer, behind_call(fn, name, unseen(args, kwargs))):
         if is_hidden(value):
             raise TraceError(
                 f"{blame(site)}: {name} has a rule, and is not looked into, but it can read the traced value {path}, "
@@ -75,7 +75,7 @@ def must_come_from(
             name = attribute(fn, "__name__", "the function")
             paths = [
                 path
-                for path, x in reached(tracer, fn, name, unseen(args, kwargs))
+                for path, x in reached(tracer, behind_call(fn, name, unseen(args, kwargs)))
                 if is_one_of(type(x), BOXES) and (x.op is op or x.value is op.value)
             ]
             what = paths[0] if paths else f"{op.type} of {op.site}"
@@ -107,13 +107,22 @@ def is_hidden(value: Any) -> bool:
     )
 
 
-def reached(
-    tracer: Tracer, fn: types.FunctionType, name: str, values: Iterable[Any]
+def behind_call(
+    fn: types.FunctionType, name: str, values: Iterable[Any]
 ) -> Iterator[tuple[str, Any]]:
-    """What lies behind the closure of ``fn``, its globals and these of its arguments, with names."""
-    todo: list[tuple[str, Any]] = [(name, fn)]
-    todo += [(type(x).__name__, x) for x in values]
-    seen: dict[int, Any] = {}
+    """A function and what it is called with, with names."""
+    return iter([(name, fn), *[(type(x).__name__, x) for x in values]])
+
+
+def reached(
+    tracer: Tracer, start: Iterable[tuple[str, Any]], seen: dict[int, Any] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """What lies behind functions (in closures and globals), containers and objects, and these, with names.
+
+    ``seen`` are those that were reached before, by their ids.
+    """
+    todo = [*start]
+    seen = {} if seen is None else seen
     while todo:
         path, value = todo.pop()
         if id(value) in seen:
@@ -144,8 +153,7 @@ def parts(tracer: Tracer, path: str, value: Any) -> Iterator[tuple[str, Any]]:
             else:
                 yield f"{path}[{frames.shown(key)}]", x
     for name, x in found.items():
-        entry = tracer.overlay.get((slot(value), name))
-        yield f"{path}.{name}", x if entry is None or entry[1] is not x else entry[2]
+        yield f"{path}.{name}", seen_attribute(tracer, value, name, x)
 
 
 def unseen(args: Any, kwargs: Any) -> list[Any]:
