@@ -21,9 +21,9 @@ import numpy as np
 
 from ..rules.mutation import reused as as_many
 from ..rules.words import with_article
-from . import frames, meaning, places, protocols, rewrite, stand_ins
+from . import frames, meaning, places, protocols, rewrite, seals, stand_ins
 from .arrays import is_traced_array, turn_into
-from .border import ATOMS, STAND_INS, is_constant
+from .border import ATOMS, STAND_INS, boxes_behind, is_constant
 from .box import BOXES, ArrayBox, Box
 from .detours import code_of
 from .effects import effect
@@ -622,7 +622,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
         if kind is np.exceptions.AxisError and name in ("axis", "ndim"):
             return value  # which are no numbers that its text was made of
-        if not (isinstance(obj, BaseException) and is_seen(tracer, obj, name, value)):
+        if not is_seen(tracer, obj, name, value):
             return follow(tracer, site, Reading(name), value, origin)
     if not in_own and found is not MISSING and static(type(found), "__get__") is MISSING:
         place = None
@@ -666,11 +666,12 @@ def accessible(tracer: Tracer, found: Any, name: str) -> Any:
     return leaf(tracer, found, name, fn, True, noted(tracer, found, name, fn))
 
 
-def is_seen(tracer: Tracer, error: BaseException, name: str, value: Any) -> bool:
-    """Whether the run knows what traced value, or other exception, an exception holds under a name."""
-    entry = tracer.overlay.get((id(error), name))
+def is_seen(tracer: Tracer, obj: Any, name: str, value: Any) -> bool:
+    """Whether the run knows what traced value an object holds under a name, or an exception what other exception."""
+    entry = tracer.overlay.get((id(obj), name))
     known = is_one_of(type(value), BOXES) or (entry is not None and entry[1] is value)
-    return known or isinstance(value, (BaseException, types.TracebackType))
+    others = (BaseException, types.TracebackType)
+    return known or (isinstance(obj, BaseException) and isinstance(value, others))
 
 
 def has_ways_of_its_own(kind: type) -> bool:
@@ -894,6 +895,8 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
         (put_own if own else put)(obj, name, plain)
         if not own and not is_constant(tracer, stored(value, [])):
             must_keep(site, obj, name, plain)
+            if keeps_itself(obj, name):
+                seals.shut(tracer, obj, [*boxes_behind(tracer, value, set())])
         tracer.overlay[slot(obj), name] = (obj, plain, value)
         held = own_dict(obj)
         if type(held) is dict:
@@ -912,6 +915,13 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
         (put_own if own else put)(obj, name, value)
         if type(obj) is OrderedDict and id(obj) in tracer.originals and tracer.reads is not None:
             tracer.reads.problem(f"the attribute {name!r} of an OrderedDict outside is set", site)
+
+
+def keeps_itself(obj: Any, name: str) -> bool:
+    """Whether an object written in C keeps an attribute where its methods may read it, as the text of an element."""
+    if name == "__dict__" or isinstance(obj, (types.FunctionType, BaseException)):
+        return False
+    return type(static(type(obj), name)) is types.GetSetDescriptorType
 
 
 def must_keep(site: Site, obj: Any, name: str, value: Any) -> None:

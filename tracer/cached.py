@@ -20,7 +20,7 @@ from . import meaning, rewrite
 from .border import remember
 from .box import ArrayBox, Box
 from .boxing import enter
-from .closed import is_hidden, reached
+from .closed import behind_call, is_hidden, reached
 from .detours import Detour, detours, leading_to
 from .errors import TraceError
 from .kinds import MISSING, One, are_quiet, is_one_of, isinstance
@@ -96,7 +96,8 @@ def call_cached(
     of_argument = (
         tracer.holder_of(body) is not None
     )  # which may have captured what has a derivative
-    hidden = of_argument or any(is_hidden(x) for _, x in reached(tracer, body, name, args, kwargs))
+    inside = reached(tracer, behind_call(body, name, (*args, *kwargs.values())))
+    hidden = of_argument or any(is_hidden(x) for _, x in inside)
     if boxed or hidden:
         problem(tracer, site, f"the lru_cache of {name} is asked for a traced value")
         return keep(tracer, fn, key, again(tracer, site, body, visit, value))

@@ -12,19 +12,21 @@ has counted or collected in earlier calls.
 
 from __future__ import annotations
 
+import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..rules.linear import variable
 from ..rules.registry import NONDIFF, lookup
-from .attributes import slot
+from . import frames
+from .border import seen_attribute
 from .box import BOXES
 from .errors import TraceError
 from .kinds import attribute, has_dict, is_one_of, isinstance
 from .places import OURS, blame
 from .session import Tracer
-from .structure import attributes, is_container
+from .structure import is_container
 from .tape import Input, Op, Site, ops_in
 
 
@@ -37,7 +39,7 @@ def must_be_closed(
     if tracer.reads is not None:
         tracer.reads.pin(fn)  # another closure with the same code is another primitive
     name = attribute(fn, "__name__", "the function")
-    for path, value in reached(tracer, fn, name, args, kwargs):
+    for path, value in reached(tracer, behind_call(fn, name, unseen(args, kwargs))):
         if is_hidden(value):
             raise TraceError(
                 f"{blame(site)}: {name} has a rule, and is not looked into, but it can read the traced value {path}, "
@@ -73,7 +75,7 @@ def must_come_from(
             name = attribute(fn, "__name__", "the function")
             paths = [
                 path
-                for path, x in reached(tracer, fn, name, args, kwargs)
+                for path, x in reached(tracer, behind_call(fn, name, unseen(args, kwargs)))
                 if is_one_of(type(x), BOXES) and (x.op is op or x.value is op.value)
             ]
             what = paths[0] if paths else f"{op.type} of {op.site}"
@@ -105,13 +107,22 @@ def is_hidden(value: Any) -> bool:
     )
 
 
-def reached(
-    tracer: Tracer, fn: types.FunctionType, name: str, args: Any, kwargs: Any
+def behind_call(
+    fn: types.FunctionType, name: str, values: Iterable[Any]
 ) -> Iterator[tuple[str, Any]]:
-    """The values behind the closure of ``fn``, its globals and the objects among its arguments, with their names."""
-    todo: list[tuple[str, Any]] = [(name, fn)]
-    todo += [(type(x).__name__, x) for x in (*args, *kwargs.values()) if not is_given(x)]
-    seen: dict[int, Any] = {}
+    """A function and what it is called with, with names."""
+    return iter([(name, fn), *[(type(x).__name__, x) for x in values]])
+
+
+def reached(
+    tracer: Tracer, start: Iterable[tuple[str, Any]], seen: dict[int, Any] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """What lies behind functions (in closures and globals), containers and objects, and these, with names.
+
+    ``seen`` are those that were reached before, by their ids.
+    """
+    todo = [*start]
+    seen = {} if seen is None else seen
     while todo:
         path, value = todo.pop()
         if id(value) in seen:
@@ -124,15 +135,30 @@ def reached(
             todo += variables(tracer, value)
         elif isinstance(value, types.MethodType):
             todo += [(path, value.__func__), (path, value.__self__)]
-        elif is_container(value):
-            items = value.items() if isinstance(value, dict) else enumerate(value)
-            todo += [(f"{path}[{key!r}]", x) for key, x in items]
+        elif isinstance(value, functools.partial):
+            todo += [(path, value.func), (path, value.args), (path, value.keywords)]
         else:
-            for key, x in attributes(value).items():
-                entry = tracer.overlay.get((slot(value), key))
-                todo.append(
-                    (f"{path}.{key}", x if entry is None or entry[1] is not x else entry[2])
-                )
+            todo += parts(tracer, path, value)
+
+
+def parts(tracer: Tracer, path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The items of a container and the attributes of an object, as the run has them, with names."""
+    if frames.native(type(value)) is None:
+        found = frames.attributes(value)
+    else:
+        found = {}
+        for key, x in frames.parts_of(value).items():
+            if type(key) is frames.Own:
+                found[key.name] = x
+            else:
+                yield f"{path}[{frames.shown(key)}]", x
+    for name, x in found.items():
+        yield f"{path}.{name}", seen_attribute(tracer, value, name, x)
+
+
+def unseen(args: Any, kwargs: Any) -> list[Any]:
+    """The arguments of which the tape does not see all."""
+    return [x for x in (*args, *kwargs.values()) if not is_given(x)]
 
 
 def is_given(value: Any) -> bool:

@@ -22,10 +22,12 @@ from typing import Any
 from ..rules.words import with_article
 from . import attributes, meaning, places, protocols, rewrite
 from .border import remember
+from .box import BOXES
+from .closed import reached
 from .errors import TraceError
 from .escape import watched
 from .handlers import handles
-from .kinds import has, isinstance
+from .kinds import has, is_one_of, isinstance
 from .marks import found, refuse
 from .protocols import plain_of
 from .scopes import Execution, Variables, scope_of, seen_globals
@@ -233,6 +235,16 @@ def local_variables(tracer: Tracer, variables: Any) -> Any:
     return Variables(tracer, variables)
 
 
+def must_hold_no_traced(tracer: Tracer, site: Site, source: Any) -> None:
+    """Raise where a syntax tree holds a traced number, which would be a constant of the code."""
+    for path, x in reached(tracer, [(type(source).__name__, source)]):
+        if is_one_of(type(x), BOXES) and tracer.dependence.has(x.op):
+            raise TraceError(
+                f"{places.blame(site)}: {path} is a traced number, which compile makes a constant, and its gradient "
+                "would be lost\nlet the tree have a name there, and give eval the number as a variable"
+            )
+
+
 @handles(compile)
 def _compile(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     asked = bind(compile, args, kwargs)
@@ -246,6 +258,7 @@ def _compile(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     source, options = given.arguments["source"], given.arguments
     if tracer.reads is not None and not isinstance(source, (str, bytes, bytearray, memoryview)):
         tracer.reads.problem(f"{with_article(type(source).__name__)} is compiled", site)
+    must_hold_no_traced(tracer, site, source)
     if not options.get("dont_inherit", False):
         options["flags"] = operator.index(options.get("flags", 0)) | inherited()
         options["dont_inherit"] = True

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import calls, memos, places, record
+from . import calls, places, record
 from .active import active
 from .arrays import kept_copy, owner_of
 from .boxing import admit, enter
@@ -222,7 +222,6 @@ def run(
         else:
             settle(tracer)
             check_effects(tracer)
-            memos.remember(tracer)
             done.value = lower(tracer, result, final=True)
         if protect:
             keep_values(tracer)

@@ -85,9 +85,6 @@ def lower(
             return tracer.viewed[id(value)][1]
         if kind is types.MethodType and is_users(value):
             return lower_method(tracer, value, memo, final)
-        own = is_container(value.__self__) and id(value.__self__) not in tracer.originals
-        if own and not final and not has_box(value.__self__):
-            return value
         if not isinstance(value.__self__, types.ModuleType):
             owner = lower(tracer, value.__self__, memo, final)
             moved = is_one_of(type(value.__self__), PRIVATE) or (

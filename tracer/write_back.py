@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import frames, seals
+from . import frames, memos, seals
 from .arrays import is_followed
 from .border import (
     COLLECTIONS,
@@ -58,6 +58,7 @@ def settle(tracer: Tracer) -> None:
         if op.kind == "effect" and op.args and type(op.args[0]) is External
     }
     settle_tails(tracer)
+    memos.remember(tracer)
     for shadow, original in list(tracer.originals.values()):
         if isinstance(original, (tuple, frozenset)) or original is shadow:
             continue

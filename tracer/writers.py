@@ -123,7 +123,7 @@ def write_container(
     reads = tracer.reads
     others = siblings(tracer, container) if known is not None or tracer.joined else []
     if isinstance(container, dict) and (known is not None or id(container) in tracer.outside):
-        memos.put(tracer, site, fn, container, container if known is None else known[1], args)
+        memos.put(tracer, site, fn, container, args)
     if known is None and id(container) in tracer.outside:
         tracer.tape.untold = (
             f"{with_article(type(container).__name__)} from outside is changed ({site})",
@@ -157,6 +157,8 @@ def write_container(
         raise
     if taken:
         given = tuple([taken.get(i, x) for i, x in enumerate(given)])
+        if isinstance(container, dict):
+            memos.put(tracer, site, fn, container, given)
     again = tracer.called_back == called_back and not any(map(callable, kwargs.values()))
     for sibling in others:
         if not again:

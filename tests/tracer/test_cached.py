@@ -1,5 +1,6 @@
 """Functions under ``lru_cache`` over a partial, a method or an object: the cache is asked as in plain Python."""
 
+import dataclasses
 import functools
 import operator
 
@@ -159,3 +160,59 @@ def test_what_the_caller_has_added_is_a_constant(on):
             assert value == same(2.0)
             assert slope == (12.0 if i else 13.0)
             assert made(2.0) == plain(2.0)
+
+
+class Slotted:
+    __slots__ = ("v",)
+
+    def __init__(self, v):
+        self.v = v
+
+    def __hash__(self):
+        return hash(self.v)
+
+    def __eq__(self, other):
+        return self.v == other.v
+
+    def square(self):
+        return self.v * self.v
+
+
+class Row(list):
+    def __hash__(self):
+        return hash(tuple(self))
+
+
+@dataclasses.dataclass(frozen=True)
+class Holder:
+    v: object
+
+
+KEYS = {
+    "frozenset": (lambda x: frozenset([x]), lambda k: sum(v * v for v in k)),
+    "pairs in a frozenset": (lambda x: frozenset([(x, 1)]), lambda k: sum(v * v for v, _ in k)),
+    "slots": (Slotted, lambda k: k.v * k.v),
+    "slots in a tuple": (lambda x: (Slotted(x),), lambda k: k[0].v * k[0].v),
+    "slots in a frozenset": (
+        lambda x: frozenset([Slotted(x)]),
+        lambda k: sum(s.v * s.v for s in k),
+    ),
+    "method": (lambda x: Slotted(x).square, lambda k: k()),
+    "frozenset in an object": (
+        lambda x: Holder(frozenset([x])),
+        lambda k: sum(v * v for v in k.v),
+    ),
+    "list of a class in an object": (lambda x: Holder(Row([x])), lambda k: k.v[0] * k.v[0]),
+}
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+@pytest.mark.parametrize("key", KEYS)
+def test_what_keys_hold_is_not_taken_for_a_constant(key, on):
+    make, body = KEYS[key]
+    cached = functools.lru_cache(body)
+    named = functools.lru_cache(lambda *, k: body(k))
+    g = value_and_grad(lambda x: cached(make(x)) * x + named(k=make(x)))
+    with jit(on):
+        for _ in range(5):
+            assert g(2.0) == (12.0, 16.0)

@@ -5,6 +5,7 @@ That it goes as in plain Python, whatever changes between calls, is told in `tes
 
 import _thread
 import abc
+import ast
 import asyncio
 import builtins
 import concurrent.futures
@@ -449,3 +450,26 @@ def test_work_done_elsewhere_is_refused(f, on):
     assert any(word in str(error.value) for word in ("thread or process", "async function"))
     time.sleep(0.01)
     assert results == []
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+def test_a_traced_number_in_a_syntax_tree_is_refused_where_it_is_compiled(on):
+    outside = ast.parse("2 * 3", mode="eval")
+
+    def in_a_tree_outside(x):
+        outside.body.left.value = x
+        return eval(compile(outside, "q", "eval"))
+
+    def in_a_tree_of_its_own(x):
+        tree = ast.parse("2 * 3", mode="eval")
+        tree.body.left.value = x * x
+        return eval(compile(tree, "q", "eval"))
+
+    def by_name(x):
+        return eval(compile(ast.parse("x * 3", mode="eval"), "q", "eval"), {"x": x})
+
+    with jit(on):
+        for f in (in_a_tree_outside, in_a_tree_of_its_own):
+            with pytest.raises(TraceError, match="value is a traced number, which compile makes"):
+                grad(f)(3.0)
+        assert grad(by_name)(3.0) == 3.0

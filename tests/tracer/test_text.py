@@ -54,6 +54,7 @@ import unicodedata
 import urllib.parse
 import warnings
 import weakref
+import xml.etree.ElementTree as ElementTree
 import zlib
 from collections import Counter, OrderedDict, UserString, deque, namedtuple
 
@@ -1278,3 +1279,23 @@ def test_text_in_an_exception_that_traceback_shows_is_followed(name, made):
 
     with pytest.raises(TraceError, match="text that was drawn from a traced value"):
         grad(f)(1.5)
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+def test_an_element_gives_the_number_that_it_holds_beside_text_of_one(on):
+    element = ElementTree.Element("a")
+
+    def read(x):
+        element.tail = x
+        element.set("n", str(int(x)))
+        return x * element.tail
+
+    def read_by_a_method(x):
+        element.text = x
+        return x * next(element.itertext())
+
+    with jit(on):
+        for x in (3.0, 4.0, 3.0):
+            assert value_and_grad(read)(x) == (x * x, 2 * x)
+            with pytest.raises(TraceError, match="makes a float of text that was drawn from"):
+                grad(read_by_a_method)(x)

@@ -722,3 +722,35 @@ def test_a_traced_value_that_c_code_replaces_is_refused(on):
         for _ in range(3):
             with pytest.raises(TraceError, match="changes a variable of an enclosing function"):
                 pullback(f, 3.0)
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+def test_what_a_finalizer_gives_to_a_method_of_a_list_is_followed(on):
+    def f(x):
+        hits = []
+        thing = Plain(x)
+        weakref.finalize(thing, hits.append, x * x)
+        del thing
+        return hits[0]
+
+    with jit(on):
+        for x in (1.5, 2.0, 3.0):
+            assert value_and_grad(f)(x) == (x * x, 2 * x)
+
+
+HOLDERS = {}
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+def test_a_method_of_an_empty_list_in_an_object_that_goes_outside_is_that_of_the_list(on):
+    def f(x):
+        found, holder = [], Plain(x)
+        holder.put = found.append
+        HOLDERS["last"] = holder
+        holder.put(x * x)
+        return found[0]
+
+    with jit(on):
+        for x in (1.5, 2.0, 3.0):
+            assert value_and_grad(f)(x) == (x * x, 2 * x)
+            assert HOLDERS["last"].put.__self__ == [x * x]
