@@ -32,7 +32,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -72,6 +72,7 @@ class Rule:
     pure: bool = True
     pure_forward: bool = True
     custom: bool = False
+    computes: bool = False
 
     @property
     def recorded(self) -> bool:
@@ -312,12 +313,24 @@ def frule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], 
     return decorate
 
 
-def nondiff(*primitives: F) -> F:
+@overload
+def nondiff(*, pure: bool) -> Callable[[F], F]: ...
+@overload
+def nondiff(*primitives: F, pure: bool = False) -> F: ...
+def nondiff(*primitives: Any, pure: bool = False) -> Any:
     """Declare that the value of each primitive carries no derivative: ``floor``, ``argmax``, ``x < y``.
 
-    Returns the first of them, so that it serves as a decorator as well.
+    Returns the first of them, so that it serves as a decorator as well. A function of yours may do anything, so that a
+    run that calls it is traced each time; ``@nondiff(pure=True)`` says that it only computes, and that kept programs
+    may call it.
+
+    >>> @nondiff(pure=True)
+    ... def bucket(x):
+    ...     return int(x // 10)
     """
-    register(primitives, Rule(NONDIFF))
+    if not primitives:
+        return functools.partial(nondiff, pure=pure)
+    register(primitives, Rule(NONDIFF, computes=pure))
     return primitives[0]
 
 

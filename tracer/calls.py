@@ -411,7 +411,8 @@ def has_parts(value: Any) -> bool:
 
 def may_do_anything(fn: FunctionType, rule: registry.Rule) -> bool:
     """Whether a function that is not looked into is the user's, and nobody has declared that it only computes."""
-    undeclared = rule.kind == registry.NONDIFF or hasattr(rule.function, "numeric")
+    without = rule.kind == registry.NONDIFF and not rule.computes
+    undeclared = without or hasattr(rule.function, "numeric")
     return undeclared and not code_of(fn).co_filename.startswith((*LIBRARY, *OURS))
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from wengert import GuardError, jit, nondiff, trace, value_and_grad
+from wengert import GuardError, clear_cache, jit, nondiff, trace, value_and_grad
+from wengert.transforms import cache
 
 
 @nondiff
@@ -141,3 +142,17 @@ def test_what_it_does_is_seen_and_done_once_a_call():
                 expected = (turn + 3.0) * 4.0 * (turn + 1) * (turn + 3)
                 assert both(1.0) == (expected, expected)
                 assert (len(log), count) == (turn + 3, [turn + 1])
+
+
+@nondiff(pure=True)
+def bucket(x):
+    return int(x // 10)
+
+
+def test_one_that_only_computes_is_called_by_kept_programs():
+    clear_cache()
+    both = value_and_grad(lambda x: x * bucket(x))
+    for x in (15.0, 16.0, 17.0, 18.0, 25.0, 35.0):
+        assert both(x) == (x * bucket(x), bucket(x))
+    (entry,) = cache.entries.values()
+    assert sum(program.hits for program in entry.programs) > 0
