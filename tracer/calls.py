@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..rules.outs import has_out
 from ..rules.permissions import permissions
 from ..rules.python_builtins import modular_power
 from . import (
@@ -75,7 +76,7 @@ from .marks import follow, found, reachable
 from .opaque import opaque, unknown
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
-from .out import call_with_out, has_out
+from .out import call_with_out
 from .outline import Outline
 from .permissions import destructive
 from .places import (
