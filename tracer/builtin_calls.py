@@ -682,9 +682,10 @@ class Fields:
 @handles(np.ndarray.__array__)
 def _array(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not 1 <= len(args) <= 2 or kwargs.keys() - {"copy"}:
-        return np.ndarray.__array__(
-            *map(plain_of, args), **kwargs
-        )  # raises what plain Python raises
+        # It raises what plain Python raises, or takes the type by its name.
+        np.ndarray.__array__(*map(plain_of, args), **kwargs)
+        kwargs = dict(kwargs)
+        args = (*args, kwargs.pop("dtype"))
     if kwargs.get("copy") is None:
         return call(tracer, site, np.asarray, args, {})
     return call(tracer, site, np.array, args, kwargs)
