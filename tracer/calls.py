@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..rules.named import by_position
 from ..rules.outs import has_out
 from ..rules.permissions import permissions
 from ..rules.python_builtins import modular_power
@@ -296,6 +297,7 @@ def primitive(
         return result
     if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
+    args, kwargs = by_position(fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(
         map(is_numeric, args)
     ):

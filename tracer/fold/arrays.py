@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
+from ...rules.named import by_position
 from ...rules.outs import has_out
 from ...rules.permissions import permissions
 from ...rules.words import with_article
@@ -122,6 +123,7 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
         return shape(recorder, key, args[0])
     if type(args[0] if args else None) is Array and is_transposed(fn, args, kwargs):
         return transposed(recorder, key, args[0])
+    args, kwargs = by_position(fn, args, kwargs)
     anew = is_anew(fn, kwargs)
     args = [opened(recorder, (key, i), x, anew) for i, x in enumerate(args)]
     kwargs = {k: opened(recorder, (key, k), x, anew) for k, x in kwargs.items()}
