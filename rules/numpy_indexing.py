@@ -68,7 +68,7 @@ def compress_method(a, condition, axis=None, out=None):
     return z, pullback
 
 
-@rrule(np.choose, np.ndarray.choose)
+@rrule(np.choose)
 def choose(a, choices, out=None, mode="raise"):
     def pullback(dz):
         number = within(a, len(choices), mode)
@@ -78,6 +78,18 @@ def choose(a, choices, out=None, mode="raise"):
         ) else d
 
     return np.choose(a, choices, mode=mode), pullback
+
+
+@rrule(np.ndarray.choose)
+def choose_method(a, *choices, out=None, mode="raise"):
+    listed = len(choices) == 1  # otherwise each stands on its own
+    z, back = choose(a, choices[0] if listed else choices, mode=mode)
+
+    def pullback(dz):
+        d = back(dz)[1]
+        return (None, d) if listed else (None, *d)
+
+    return z, pullback
 
 
 @rrule(np.bincount)

@@ -113,10 +113,11 @@ def _solution(pattern, data, b, turned, options):
 
     def pullback(dx):
         db = solution(pattern, data, dx, not turned, options)
+        column = np.reshape(db, np.shape(b))  # of one column SciPy makes a vector
         if data is None:
-            return None, None, unbroadcast(db, b)
+            return None, None, unbroadcast(column, b)
         ddata = -(outer_at(pattern, x, db, data) if turned else outer_at(pattern, db, x, data))
-        return None, unbroadcast(ddata, data), unbroadcast(db, b)
+        return None, unbroadcast(ddata, data), unbroadcast(column, b)
 
     return x, pullback
 

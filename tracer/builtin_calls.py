@@ -682,9 +682,10 @@ class Fields:
 @handles(np.ndarray.__array__)
 def _array(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not 1 <= len(args) <= 2 or kwargs.keys() - {"copy"}:
-        return np.ndarray.__array__(
-            *map(plain_of, args), **kwargs
-        )  # raises what plain Python raises
+        # It raises what plain Python raises, or takes the type by its name.
+        np.ndarray.__array__(*map(plain_of, args), **kwargs)
+        kwargs = dict(kwargs)
+        args = (*args, kwargs.pop("dtype"))
     if kwargs.get("copy") is None:
         return call(tracer, site, np.asarray, args, {})
     return call(tracer, site, np.array, args, kwargs)
@@ -1050,6 +1051,11 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     obj = args[0]
     if is_one_of(type(obj), TEXTS):
         return structural(tracer, site, object.__reduce_ex__, (bare(obj), *args[1:]), kwargs)
+    if is_one_of(type(obj), BOXES):
+        raise TraceError(
+            f"{places.blame(site)}: __reduce_ex__ takes a traced number apart, and its gradient would be lost\n"
+            "copy the number by copy.copy, or take it apart outside the traced function"
+        )
     result = stand_ins.own(escape.watched(object.__reduce_ex__, args, {}, site))
     if (origin := held(tracer, obj)) is not None:
         result = follow(tracer, site, len, result, origin)  # the numbers in it are none of the text

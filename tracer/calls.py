@@ -30,6 +30,8 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..rules.named import by_position
+from ..rules.outs import has_out
 from ..rules.permissions import permissions
 from ..rules.python_builtins import modular_power
 from . import (
@@ -75,7 +77,7 @@ from .marks import follow, found, reachable
 from .opaque import holds_mutable, opaque, unknown
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
-from .out import call_with_out, has_out
+from .out import call_with_out
 from .outline import Outline
 from .permissions import destructive
 from .places import (
@@ -297,6 +299,7 @@ def primitive(
         return result
     if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
+    args, kwargs = by_position(fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(
         map(is_numeric, args)
     ):

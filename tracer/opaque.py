@@ -23,6 +23,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..rules.numpy_random import served
+from ..rules.outs import has_out
 from ..rules.words import with_article
 from . import frames, meaning, operators, rewrite
 from .arrays import is_traced_array, window
@@ -54,7 +55,7 @@ from .marks import (
 from .missing import IN_A_FUNCTION, full_name, no_rule
 from .operators import is_integer
 from .origins import Origin, joined
-from .out import call_with_out, has_out
+from .out import call_with_out
 from .places import blame, module_of
 from .protocols import (
     drawn,

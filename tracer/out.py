@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.outs import with_named_out
 from . import meaning
 from .arrays import ONE_BY_ONE, dtype_of, must_be_apart, refusing, write_all
 from .arrays import write_item as write_array_item
@@ -20,19 +21,11 @@ from .slots import is_object, plain_of
 from .tape import Site, primal
 
 
-def has_out(fn: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a call of a NumPy function says where to write its result."""
-    out = kwargs.get("out")
-    given = out if type(out) is tuple else (out,)
-    return any(x is not None for x in given) or (type(fn) is np.ufunc and len(args) > fn.nin)
-
-
 def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """A function with ``out=``: compute the value, then write it where it belongs."""
+    args, kwargs = with_named_out(fn, args, kwargs)
     kwargs = dict(kwargs)
     out = kwargs.pop("out", None)
-    if type(fn) is np.ufunc and len(args) > fn.nin:
-        args, out = args[: fn.nin], (*args[fn.nin :], *[None] * (fn.nargs - len(args)))
     if out is Ellipsis:
         return meaning.calls.call(
             tracer, site, np.asarray, (meaning.calls.call(tracer, site, fn, args, kwargs),), {}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import jit, pullback
+from wengert import jit, pullback, value_and_grad
 
 case = Table()
 
@@ -258,3 +258,26 @@ def test_second_order(case):
 @case.single
 def test_single_precision(case):
     check_single(case)
+
+
+BY_NAME = {
+    "copy": (lambda x: np.copy(a=x) * x, lambda x: np.copy(x) * x),
+    "sinc": (lambda x: np.sinc(x=x), lambda x: np.sinc(x)),
+    "stop": (lambda x: np.arange(x[0], stop=5.0), lambda x: np.arange(x[0], 5.0)),
+    "step": (lambda x: np.arange(9.0, step=x[0]), lambda x: np.arange(0.0, 9.0, x[0])),
+    "all": (
+        lambda x: np.arange(step=x[0], start=x[1], stop=9.0),
+        lambda x: np.arange(x[1], 9.0, x[0]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_an_argument_by_its_name_is_that_at_its_position(name):
+    named, placed = [value_and_grad(lambda x, f=f: np.sum(f(x) ** 2)) for f in BY_NAME[name]]
+    for call in range(6):
+        x = np.array([0.8, 1.3, 2.1]) + 0.01 * call
+        (value, slope), (wanted, other) = named(x), placed(x)
+        assert value == wanted
+        assert np.array_equal(slope, other)
+        assert np.any(slope)

@@ -32,7 +32,7 @@ for kind in (
         case(lambda x, S=S: S.T @ x, x)
 for kind in (sparse.csr_array, sparse.csc_array):
     S = kind(A)
-    for b in (X, M):
+    for b in (X, X[:, None], M):
         case(lambda b, S=S: linalg.spsolve(S, b), b)
 
         def solved(data, b, kind=kind, S=S):
@@ -42,6 +42,7 @@ for kind in (sparse.csr_array, sparse.csc_array):
             return kind((data, S.indices, S.indptr), shape=(4, 4)) @ b
 
         case(solved, S.data, b, case={"single": False})
+        case(solved, S.data, X[:, None], case={"single": False})
         case(multiplied, S.data, b)
 
 

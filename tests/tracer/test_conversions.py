@@ -201,6 +201,13 @@ def copied(a):
     return (b * c).sum()
 
 
+def of_a_named_type(a):
+    try:
+        return (a * a).__array__(dtype=np.dtype("float64")).sum()
+    except TypeError:  # before NumPy 2
+        return a.sum()
+
+
 def wrongly_called(a):
     try:
         a.__array__(1, 2, 3)
@@ -213,7 +220,9 @@ def in_its_namespace(a):
     return namespace.sum(namespace.exp(a))
 
 
-@pytest.mark.parametrize("f", [written_through, copied, wrongly_called, in_its_namespace])
+@pytest.mark.parametrize(
+    "f", [written_through, copied, of_a_named_type, wrongly_called, in_its_namespace]
+)
 @pytest.mark.parametrize("on", [False, True])
 def test_an_array_is_asked_for_itself_and_for_its_namespace(f, on):
     with jit(on):

@@ -61,3 +61,70 @@ def test_what_numpy_takes(name: str, target: str) -> None:
     for on in (False, True, True, True, True):
         with jit(on):
             assert found(lambda x: both(x)[0]) == wanted
+
+
+BY_POSITION: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
+    "sum": (lambda a, o: np.sum(a, 0, None, o), 3),
+    "sum, and more": (lambda a, o: np.sum(a, 0, None, o, False, 1.5), 3),
+    "var": (lambda a, o: np.var(a, 0, None, o, 1), 3),
+    "max": (lambda a, o: np.max(a, 0, o), 3),
+    "cumsum": (lambda a, o: np.cumsum(a, 0, None, o), (2, 3)),
+    "median": (lambda a, o: np.median(a, 0, o, False), 3),
+    "quantile": (lambda a, o: np.quantile(a, 0.3, 0, o), 3),
+    "clip": (lambda a, o: np.clip(a, 0.2, 3.5, o), (2, 3)),
+    "take": (lambda a, o: np.take(a, [0, 2], 1, o, "clip"), (2, 2)),
+    "dot": (lambda a, o: np.dot(a, np.ones((3, 2)), o), (2, 2)),
+    "concatenate": (lambda a, o: np.concatenate((a, a * a), 0, o), (4, 3)),
+    "trace": (lambda a, o: np.trace(a, 0, 0, 1, None, o), ()),
+    "modf": (lambda a, o: np.modf(a, o[0], o[1]), (2, 2, 3)),
+    "add.reduce": (lambda a, o: np.add.reduce(a, 0, None, o, False, 2.0), 3),
+    "multiply.accumulate": (lambda a, o: np.multiply.accumulate(a, 0, None, o), (2, 3)),
+    "hypot.reduce": (lambda a, o: np.hypot.reduce(a, 0, None, o), 3),
+    "the method sum": (lambda a, o: a.sum(0, None, o, False), 3),
+    "the method std": (lambda a, o: a.std(0, None, o, 1), 3),
+    "the method min": (lambda a, o: a.min(0, o), 3),
+    "the method clip": (lambda a, o: a.clip(0.2, 3.5, o), (2, 3)),
+    "the method take": (lambda a, o: a.take([0, 2], 1, o, "wrap"), (2, 2)),
+    "the method round": (lambda a, o: a.round(1, o), (2, 3)),
+    "the method all": (lambda a, o: a.all(0, None, o), 3),
+    "the method choose": (lambda a, o: np.array([0, 1, 1]).choose(a[0], a[1], out=o), 3),
+}
+
+
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_the_array_to_write_to_may_stand_at_a_position(name: str) -> None:
+    function, shape = BY_POSITION[name]
+    kept, plain = np.zeros(shape), np.zeros(shape)
+
+    def f(x: Any) -> Any:
+        out = np.zeros(shape)
+        result = function(x, out)
+        assert result is out or isinstance(result, tuple)
+        function(x, kept)
+        return np.sum(out * out)
+
+    both = value_and_grad(f)
+    for call in range(6):
+        x = A + 0.3 + 0.01 * call
+        value, slope = both(x)
+        assert np.array_equal(kept, (function(x, plain), plain)[1])
+        assert np.isclose(value, np.sum(plain * plain))
+        wanted = np.zeros(x.shape)
+        if not name.endswith(("round", "all")):
+            for place in np.ndindex(x.shape):
+                step = np.zeros(x.shape)
+                step[place] = 1e-6
+                wanted[place] = (f(x + step) - f(x - step)) / 2e-6
+        assert np.allclose(slope, wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_an_array_that_is_no_out_is_a_choice() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.array([0, 1, 0]).choose(x, x * x) ** 2)
+
+    both = value_and_grad(f)
+    for call in range(6):
+        x = np.arange(1.0, 4.0) + call
+        value, slope = both(x)
+        assert value == f(x)
+        assert np.allclose(slope, [2 * x[0], 4 * x[1] ** 3, 2 * x[2]])

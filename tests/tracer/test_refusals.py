@@ -299,3 +299,13 @@ def test_inspect_is_not_shown_what_is_plain_outside_and_traced_inside(f, on):
                     value_and_grad(f)(1.5)
     finally:
         with_default.__defaults__ = (2.0,)
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_number_that_is_taken_apart_for_a_copy_is_refused(on):
+    def f(x):
+        made, given = x.__reduce_ex__(2)[:2]
+        return made(*given) * x
+
+    with jit(on), pytest.raises(TraceError, match="__reduce_ex__ takes a traced number apart"):
+        grad(f)(1.5)

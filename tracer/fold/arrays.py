@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
+from ...rules.named import by_position
+from ...rules.outs import has_out
 from ...rules.permissions import permissions
 from ...rules.words import with_article
 from .basics import NUMBERS, apart_by_length, decided, plain, refuse
@@ -113,7 +115,7 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
         return args[0]
     if not is_followed(fn) and fn not in EMPTY:
         return refuse(f"{name} is called")
-    if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
+    if kwargs.get("out") is not None or has_out(fn, args, kwargs):
         return refuse(f"{name} writes to an array")
     if any(x is not False for x in permissions(fn, args, kwargs).values()):
         return refuse(f"{name} may destroy an array")
@@ -121,6 +123,7 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
         return shape(recorder, key, args[0])
     if type(args[0] if args else None) is Array and is_transposed(fn, args, kwargs):
         return transposed(recorder, key, args[0])
+    args, kwargs = by_position(fn, args, kwargs)
     anew = is_anew(fn, kwargs)
     args = [opened(recorder, (key, i), x, anew) for i, x in enumerate(args)]
     kwargs = {k: opened(recorder, (key, k), x, anew) for k, x in kwargs.items()}
