@@ -241,6 +241,8 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
                 *args[:-1],
                 args[-1].value,
             )  # C says what it is, in the place of what it cannot do
+    if known and fn in OF_COLLECTIONS:  # which C would take a box for: a number makes it raise
+        args = tuple([x.value if type(x) is Box else x for x in args])
     if name == "__setitem__" and len(args) > 1 and type(args[-2]) is slice:
         args = (*args[:-1], iterable(tracer, site, args[-1]))
     if name == "from_iterable" and owner is itertools.chain and args:
@@ -340,6 +342,7 @@ def makes_text(fn: Any) -> bool:
 TEXTUAL = frozenset((str, bytes, repr, ascii, format, chr, ord, operator.concat, operator.iconcat))
 
 
+OF_COLLECTIONS = frozenset((operator.concat, operator.iconcat, types.MappingProxyType))
 CREATING = frozenset(("type", "__new__", "__call__"))  # classes, whose module is their maker's
 REDUCING = frozenset(("__reduce__", "__reduce_ex__"))
 HASHED = (set, frozenset, dict)  # of whose elements C code does not ask the hashes again

@@ -306,6 +306,8 @@ def own_slot(tracer: Tracer, site: Site, box: Box, name: str, other: Any) -> Any
             tracer.reads.problem("a NaN is looked for", site)
         if plain_of(other) is box.value:
             return True
+    elif op is operator.eq:
+        protocols.note_no_nan(tracer, site, box, other)
     reflected = op in BINARY and name == SLOTS[op][1]
     left, right = (other, box) if reflected else (box, other)
     if op in INPLACE:

@@ -713,7 +713,18 @@ def found_among(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
             return True
         if truth(tracer, site, meaning.operators.operate(tracer, site, operator.eq, x, item)):
             return True
+        note_no_nan(tracer, site, x, item)
     return False
+
+
+def note_no_nan(tracer: Tracer, site: Site, left: Any, right: Any) -> None:
+    """Note, in a program, that a number which is not found among others is no NaN: that might be the very same."""
+    x, other = (left, right) if type(left) is Box else (right, left)
+    if tracer.reads is None or type(x) is not Box or not isinstance(x.value, NUMBERS):
+        return
+    value = plain_of(other)
+    if type(other) is Box or (isinstance(value, NUMBERS) and value != value):
+        truth(tracer, site, meaning.operators.operate(tracer, site, operator.ne, x, x))
 
 
 def note_same(tracer: Tracer, site: Site, left: Any, right: Any) -> None:

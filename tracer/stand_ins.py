@@ -40,6 +40,13 @@ class StandIn:
             return found(self.value, *args)
         return invoke(self.tracer, self.site, found, self.value, *args)
 
+    def size(self, name: str) -> Any:
+        """A length, or a guess of it: a number that C code looks at, as no length is negative."""
+        size = self.ask(name)
+        if active.tracer is not self.tracer:
+            return plain_of(size)
+        return meaning.protocols.plain_key(size)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         return operator.getitem, ([self.value], 0)
 
@@ -106,7 +113,7 @@ class MeasuredIterator(ObjectIterator):
 
     @intrinsic
     def __length_hint__(self) -> Any:
-        return plain_of(self.ask("__length_hint__"))
+        return self.size("__length_hint__")
 
 
 def iterator(tracer: Tracer, site: Site, value: Any) -> Any:
@@ -152,7 +159,7 @@ class Sized(Iterable):
 
     @intrinsic
     def __len__(self) -> Any:
-        return plain_of(self.ask("__len__"))
+        return self.size("__len__")
 
 
 class Measured(Iterable):
@@ -162,7 +169,7 @@ class Measured(Iterable):
 
     @intrinsic
     def __length_hint__(self) -> Any:
-        return plain_of(self.ask("__length_hint__"))
+        return self.size("__length_hint__")
 
 
 def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
@@ -189,7 +196,7 @@ class SizedSequence(Sequence):
 
     @intrinsic
     def __len__(self) -> Any:
-        return plain_of(self.ask("__len__"))
+        return self.size("__len__")
 
 
 def sequence(tracer: Tracer, site: Site, value: Any) -> Any:

@@ -270,7 +270,7 @@ class Caller:
         """The attached program was left: ask the others, or trace."""
         self.flush()
         again = program.trusted(error, self.scope(program))
-        if active.tracer is None and switch.on and not again:
+        if active.tracer is None and switch.on and sys.gettrace() is None and not again:
             with lock:
                 self.entry().note_miss(program, error, program.cost)
         interrupted = is_interruption(error)

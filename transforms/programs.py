@@ -18,6 +18,7 @@ import functools
 import itertools
 import linecache
 import operator
+import sys
 import types
 import warnings
 from collections.abc import Callable, Collection, Iterable
@@ -855,6 +856,8 @@ class Builder:
         if quiets:
             program.lines.append("    errors = None")
         program.lines.append("    try:")
+        # A debugger wants to see the user's lines.
+        first[-1] += f" or {self.constant(sys.gettrace, 'gettrace')}() is not None"
         program.lines += [f"        if {text}: {self.miss}" for text in first]
         return self.roots()
 

@@ -478,6 +478,31 @@ def test_a_debugger_is_at_work():
     assert "sys.settrace" in text and "would answer" not in text
 
 
+@pytest.mark.skipif(sys.gettrace() is not None, reason="a debugger is at work")
+@pytest.mark.parametrize("transform", [grad, jit, value_and_grad])
+def test_a_debugger_sees_the_lines_of_what_is_kept(transform):
+    g = transform(branches)
+    called(g, *[2.0] * 5)
+    seen = []
+
+    def look(frame, event, arg):
+        if frame.f_code.co_name == "branches":
+            seen.append(event)
+        return look
+
+    before = str(explain(g))
+    sys.settrace(look)
+    try:
+        g(2.0)
+    finally:
+        sys.settrace(None)
+    assert "line" in seen
+    assert str(explain(g)) == before
+    del seen[:]
+    g(2.0)
+    assert not seen and str(explain(g)) != before
+
+
 # -------------------------------------------------------------------------------- the thing itself
 
 

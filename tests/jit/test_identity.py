@@ -262,3 +262,38 @@ def test_a_key_may_be_an_argument_too():
     for _ in range(4):
         value, (_, node) = g({a: 1.0, b: 2.0}, a)
         assert (value, node) == (12.0, {"weight": 12.0})
+
+
+SOUGHT = {
+    "in": lambda x, y: x in [y],
+    "in the user's container": lambda x, y: x in Given(y),
+    "lists": lambda x, y: [x] == [y],
+    "tuples": lambda x, y: (x, 1) == (y, 1),
+    "index": lambda x, y: [y, x].index(x) == 0,
+    "count": lambda x, y: [x, y, x].count(x) == 3,
+    "a global": lambda x, y: [x, NAN].count(NAN) == 2,
+}
+NAN = float("nan")
+
+
+class Given:
+    def __init__(self, *items):
+        self.items = items
+
+    def __iter__(self):
+        return iter(self.items)
+
+
+@pytest.mark.parametrize("sought", SOUGHT.values(), ids=SOUGHT)
+def test_a_nan_is_found_where_it_is_the_very_same(sought):
+    """A program that was kept for numbers is given one NaN twice, and two of them."""
+
+    def f(x, y):
+        return 2 * x if sought(x, y) else 1.0
+
+    g = value_and_grad(f)
+    with jit(True):
+        for x, y in [(1.5, 2.5)] * 5 + [(2.5, 1.5)] * 2:
+            assert g(x, y) == (f(x, y), 0.0)
+        for x, y in [(NAN, NAN), (float("nan"), float("nan")), (1.5, 2.5)]:
+            assert g(x, y)[1] == (2.0 if sought(x, y) else 0.0)

@@ -1,6 +1,7 @@
 """Corners of Python and NumPy that a hunt has found: what plain Python gives, whoever looks on."""
 
 import itertools
+import operator
 import pickle
 import types
 from typing import Protocol, runtime_checkable
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import jit, pullback
+from wengert import grad, jit, pullback
 
 
 class Real(float):
@@ -109,3 +110,30 @@ def test_a_method_of_an_array_has_the_type_of_one():
         value, back = pullback(f, x)
         assert value == f(x)
         assert list(back((1.0, [None] * 4))[0]) == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: operator.concat(x, x),
+        lambda x: operator.iconcat(x, x),
+        lambda x: types.MappingProxyType(x),
+    ],
+)
+def test_a_number_is_no_collection(call):
+    def text(x):
+        with pytest.raises(TypeError) as caught:
+            call(x)
+        return str(caught.value)
+
+    texts = []
+
+    def f(x):
+        try:
+            call(x)
+        except TypeError as error:
+            texts.append(str(error))
+        return x * 2
+
+    assert grad(f)(2.5) == 2.0
+    assert texts == [text(2.5)]

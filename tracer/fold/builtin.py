@@ -21,7 +21,7 @@ from .iteration import OF_ITERATION
 from .memories import born_list, count_of, elements
 from .methods import method_of_dict, method_of_list, method_of_set, ordered
 from .named import is_named, parts
-from .operators import compare
+from .operators import a_length, compare
 from .recorder import Box, Recorder
 from .region import LENGTH, SCALARS, Array
 from .substitutes import KINDS
@@ -79,9 +79,8 @@ def call_builtin(
         if is_object(recorder, x):
             method = recorder.outside.of_class(type(x), "__len__")
             if type(method) is types.FunctionType:
-                size = call_function(recorder, key, method, (x,), {})
-                return (
-                    size if type(plain(size)) is int and plain(size) >= 0 else refuse("no length")
+                return a_length(
+                    recorder, (key, "length"), call_function(recorder, key, method, (x,), {})
                 )
         if type(x) is Box and type(x.value) in (range, str):
             return recorder.value(key, len, (x,), len(x.value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import types
 from itertools import islice
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from ...rules import registry
 from ...rules.words import with_article
-from ..kinds import hashes_natively
+from ..kinds import MISSING, hashes_natively
 from . import arrays, attributes, contexts, equivalents, named, nested, operators, streams
 from .basics import NUMBERS, apart_by_length, decided, is_object, now, plain, refuse
 from .builtin import call_builtin
@@ -27,6 +28,7 @@ from .region import Array, is_stream
 from .substitutes import KINDS, SUBSTITUTES
 
 CONSUMERS = frozenset((list, tuple, sorted, sum, max, min, math.fsum))
+SIZING = (list, sorted) if sys.version_info >= (3, 14) else (list, sorted, tuple)
 
 # Who may leave items of a generator, with how many arguments.
 PARTIAL: tuple[tuple[Any, int, Any], ...] = (
@@ -55,7 +57,10 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
                     return call_function(recorder, key, same, (args[0].items, *args[1:]), {})
         return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
     if args and any(fn is one for one in CONSUMERS) and is_gone_through(recorder, args[0]):
-        items = gathered(recorder, key, iterated((key, "each"), args[0]))
+        gone_through = iterated((key, "each"), args[0])
+        if any(fn is one for one in SIZING):
+            sized(recorder, (key, "size"), args[0])
+        items = gathered(recorder, key, gone_through)
         return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
     if kind is types.MethodType:
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
@@ -171,6 +176,20 @@ def iterated(key: Any, x: Any) -> Any:
     if type(x) in (Iterator, *KINDS) or not is_object(recorder, x) or named.is_named(recorder, x):
         return x
     return call((key, "call"), attributes.get((key, "iter"), x, "__iter__"), (), {})
+
+
+def sized(recorder: Recorder, key: Any, x: Any) -> None:
+    """Python asks an object how long it is before it makes a list of it, to find the room."""
+    if not is_object(recorder, x) or type(x) in (Iterator, *KINDS):
+        return
+    if recorder.outside.of_class(type(x), "__length_hint__") is not MISSING:
+        refuse(f"{with_article(type(x).__name__)} is asked for __length_hint__")
+    method = recorder.outside.of_class(type(x), "__len__")
+    if type(method) is types.FunctionType:
+        size = call_function(recorder, (key, "asked"), method, (x,), {})
+        operators.a_length(recorder, (key, "length"), size)
+    elif method is not MISSING and not named.is_named(recorder, x):
+        refuse(f"{with_article(type(x).__name__)} is asked for its length")
 
 
 def mapped(recorder: Recorder, key: Any, fn: Any, *given: Any) -> Source:

@@ -134,6 +134,20 @@ def counted_one_by_one(items: Any) -> Any:
     return items
 
 
+def a_length(n):  # type: ignore[no-untyped-def]
+    """What ``__len__`` gives, of which Python asks that it is a length."""
+    if n < 0:
+        raise ValueError
+    return a_size(n)
+
+
+def a_size(n):  # type: ignore[no-untyped-def]
+    """An integer that functions in C take, which fits into a word of the machine."""
+    if n > sys.maxsize or n < -sys.maxsize - 1:
+        raise OverflowError
+    return n
+
+
 def has_own(obj: Any, name: str) -> bool:
     """Whether an object has an attribute itself; one that a program has made is a dict."""
     return name in (obj if type(obj) is dict else getattr(obj, "__dict__", ()))
@@ -269,7 +283,7 @@ def ended(it: Any) -> None:
 def first_items(items, n):  # type: ignore[no-untyped-def]
     """``itertools.islice(items, n)``, of an integer."""
     i = 0
-    if n < 0:
+    if n < 0 or n > sys.maxsize:
         raise ValueError
     if n > 0:
         for x in items:
@@ -350,7 +364,7 @@ def extend(items, other):  # type: ignore[no-untyped-def]
 
 def insert(items, i, x):  # type: ignore[no-untyped-def]
     """``items.insert(i, x)``."""
-    n = len(items)
+    n, i = len(items), a_size(i)
     if i < 0:
         i = max(i + n, 0)
     items.append(x)
@@ -360,8 +374,13 @@ def insert(items, i, x):  # type: ignore[no-untyped-def]
         items[i] = x
 
 
+def popped(items, i):  # type: ignore[no-untyped-def]
+    """``items.pop(i)``, which raises another error than ``del`` for what is too large."""
+    return pop(items, a_size(i))
+
+
 def pop(items, i):  # type: ignore[no-untyped-def]
-    """``items.pop(i)``."""
+    """``items.pop(i)``, or ``del items[i]``."""
     n = len(items)
     x = items[i]
     if i < 0:

@@ -298,7 +298,9 @@ def extended(site: Site) -> Hook:
             for i, x in enumerate(other):
                 memories.append(recorder, (key, i), items, x)
         else:
-            source = source_of(recorder, key, calls.iterated(key, other))
+            gone_through = calls.iterated(key, other)
+            calls.sized(recorder, (key, "size"), other)
+            source = source_of(recorder, key, gone_through)
             calls.call((key, "extend"), equivalents.extend, (items, source), {})
 
     return hook

@@ -21,7 +21,7 @@ OF_TEXT = frozenset(
 OF_NUMBERS_ALONE = (int.bit_length, int.bit_count, float.is_integer)  # with no other argument
 
 OF_LISTS = {
-    ("extend", 1): equivalents.extend, ("insert", 2): equivalents.insert, ("pop", 1): equivalents.pop,
+    ("extend", 1): equivalents.extend, ("insert", 2): equivalents.insert, ("pop", 1): equivalents.popped,
     ("reverse", 0): equivalents.reverse, ("index", 1): equivalents.index_of, ("count", 1): equivalents.count_of,
     ("remove", 1): equivalents.remove,
 }  # fmt: skip

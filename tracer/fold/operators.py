@@ -326,6 +326,8 @@ def truth(key: Any, x: Any) -> bool:
             method = recorder.outside.of_class(kind, name)
             if type(method) is types.FunctionType:
                 result = call_function(recorder, (key, name), method, (x,), {})
+                if name == "__len__":
+                    result = a_length(recorder, (key, "length"), result)
                 if type(plain(result)) is (bool if name == "__bool__" else int):
                     return truth((key, name, "truth"), result)
         if all(
@@ -333,6 +335,15 @@ def truth(key: Any, x: Any) -> bool:
         ):
             return True
     return bool(refuse(f"the truth of {with_article(kind.__name__)} is asked"))
+
+
+def a_length(recorder: Recorder, key: Any, size: Any) -> Any:
+    """What ``__len__`` has given, which Python looks at: another run may give another one."""
+    if type(plain(size)) is not int:
+        return refuse("no length")
+    if type(size) is Box and size.op.fn == LENGTH:
+        return size
+    return call_function(recorder, key, equivalents.a_length, (size,), {})
 
 
 def contains(key: Any, container: Any, item: Any) -> bool:

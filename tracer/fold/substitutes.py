@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-from .equivalents import counted_one_by_one, uncompared
+from .equivalents import a_size, counted_one_by_one, uncompared
 
 
 class Queue:
@@ -23,7 +23,7 @@ class Queue:
         self._first: Any = 0
         self._changes: Any = 0
         self._maxlen = maxlen
-        if maxlen is not None and maxlen < 0:
+        if maxlen is not None and a_size(maxlen) < 0:
             raise ValueError
         for x in items:
             self.append(x)
