@@ -14,9 +14,13 @@ from .registry import is_ours, lookup
 
 @functools.lru_cache(maxsize=1024)
 def names_of(fn: Callable[..., Any]) -> tuple[str, ...]:
-    """The parameters of a function that may stand at a position, if its rule takes any number of arguments there."""
+    """The parameters of a function by position, if its rule takes any number there; "" for one that has no name."""
     rule = None if type(fn) is np.ufunc else lookup(fn)  # whose operands have no names
     if rule is None or rule.function is None or not is_ours(rule.function):
+        return ()
+    if not str(getattr(fn, "__module__", "")).startswith(
+        "numpy"
+    ):  # others' rules know options by name alone
         return ()
     kinds = [x.kind for x in inspect.signature(rule.function).parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
@@ -25,8 +29,9 @@ def names_of(fn: Callable[..., Any]) -> tuple[str, ...]:
         found = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):
         return ()
-    placed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return tuple([x.name for x in found if x.kind in placed])
+    placed = [x for x in found if x.kind is not inspect.Parameter.KEYWORD_ONLY]
+    known = [x.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for x in placed]
+    return tuple([x.name if by_name else "" for x, by_name in zip(placed, known, strict=True)])
 
 
 def by_position(fn: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
