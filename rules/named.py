@@ -18,9 +18,8 @@ def names_of(fn: Callable[..., Any]) -> tuple[str, ...]:
     rule = None if type(fn) is np.ufunc else lookup(fn)  # whose operands have no names
     if rule is None or rule.function is None or not is_ours(rule.function):
         return ()
-    if not str(getattr(fn, "__module__", "")).startswith(
-        "numpy"
-    ):  # others' rules know options by name alone
+    # The rules of others know options by name alone.
+    if not str(getattr(fn, "__module__", "")).startswith("numpy"):
         return ()
     kinds = [x.kind for x in inspect.signature(rule.function).parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL not in kinds:

@@ -7,7 +7,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,21 @@ CORE = "numpy._core" if hasattr(np, "_core") else "numpy.core"
 METHODS: dict[str, Any] = vars(importlib.import_module(f"{CORE}._methods"))
 
 
+def may_have_out(fn: Any) -> bool:
+    """Whether a function is one of NumPy or SciPy, or of a module in C, and no method of something else."""
+    kind = type(fn)
+    if kind is FunctionType:  # the user's own may call anything ``out``
+        return package_of(fn).partition(".")[0] in ("numpy", "scipy")
+    if kind is BuiltinFunctionType:
+        return fn.__self__ is None or type(fn.__self__) in (ModuleType, np.ufunc)
+    if kind is MethodDescriptorType:
+        return fn.__objclass__ in (np.ndarray, np.generic)
+    return kind is type(np.sum)
+
+
 @functools.lru_cache(maxsize=1024)
 def up_to_out(fn: Callable[..., Any]) -> tuple[str, ...]:
     """The parameters of a function that may be given by position, or none if ``out`` is not among them."""
-    # A function of the user's own may call anything ``out``.
-    if type(fn) is FunctionType and package_of(fn).partition(".")[0] not in ("numpy", "scipy"):
-        return ()
     for known in alike(fn):
         try:
             found = inspect.signature(known).parameters.values()
@@ -69,7 +78,7 @@ def with_named_out(fn: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         return args, kwargs
     if len(args) < 2:
         return args, kwargs
-    names = up_to_out(fn)
+    names = up_to_out(fn) if may_have_out(fn) else ()
     place = names.index("out") if names else len(args)
     # What is too much, or given twice, is for the function to say.
     if not place < len(args) <= len(names) or not kwargs.keys().isdisjoint(names[: len(args)]):

@@ -519,9 +519,8 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
     return meaning.calls.call(tracer, site, fallback, (obj, name), {})
 
 
-READ_ONLY = frozenset(
-    (types.MethodType, types.GenericAlias)
-)  # they ask another where they are read
+# What asks another where it is read, but not where it is written to.
+READ_ONLY = frozenset((types.MethodType, types.GenericAlias))
 
 
 def asks_another(obj: Any, kind: type, name: str) -> str | None:

@@ -84,9 +84,8 @@ class Tracer:
         self.calls: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = (
             weakref.WeakKeyDictionary()
         )  # a function under lru_cache: its results in this run
-        self.memos: list[
-            tuple[Any, Any]
-        ] = []  # what went into dicts outside, and where (see ``memos``)
+        # What went into dicts outside, and where (see ``memos``).
+        self.memos: list[tuple[Any, Any]] = []
         self.cached = 0  # how many of them there have been
         self.repeating = 0  # how many bodies run again, for the derivative of what their caches had
         self.sealed: dict[

@@ -294,3 +294,25 @@ def test_a_late_pullback_has_the_object_as_it_was() -> None:
             old.tag = old.kids[0].tag = "a"
             expected = pullback(by_tree, old, n)[1](3)
         assert_close(back(3), expected)
+
+
+def test_an_object_that_says_when_it_dies_is_not_copied() -> None:
+    died = []
+
+    class Last(Node):
+        def __del__(self) -> None:
+            died.append(self.value)
+
+    def f(node: Any, n: int) -> float:
+        total = 0.0
+        for i in range(n):
+            total += node.value * i
+        return total
+
+    node = Last(0.5)
+    for n in range(1, 12):
+        _, back = pullback(f, node, n)
+        back(3)
+        value_and_grad(f)(node, n)
+    del back
+    assert died == []

@@ -206,14 +206,15 @@ class Activity:
             passed.update(self.handed(op))
         given = reached([x for x in wrt if is_memory(x.type)], forth, holds)
         elsewhere = [x for x in forth if x.fn == INPUT and is_memory(x.type) and x not in {*wrt}]
-        for kind in objects(given) & objects(reached(elsewhere, forth, holds)):
+        followed = objects(given)
+        for kind in followed & objects(reached(elsewhere, forth, holds)):
             # Objects are followed by identity: a derivative would come by the other way as well.
             what = with_article(kind.__name__)
             raise Unemittable(
                 f"{what} that a gradient is asked by may be one that is read elsewhere"
             )
-        countable = (x for x in given if x.type in MEMORIES)  # an int in an object only counts
-        taken = [y for x in countable for y in forth.get(x, ())]
+        # An int in an object only counts.
+        taken = [y for x in given if x.type not in followed for y in forth.get(x, ())]
         self.ints = any(x.type is int for x in (*wrt, *taken))
         ends = [end for end in folded.region.root.ends() if end.kind == "return"]
         results = [self.resolve(x) for end in ends for x in end.outs]

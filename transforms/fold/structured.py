@@ -12,22 +12,15 @@ import numpy as np
 from ...rules.words import with_article
 from ...tracer import frames
 from ...tracer.fold.region import is_looked_into, is_of_numpy
-from ...tracer.kinds import are_quiet
+from ...tracer.kinds import MISSING, are_quiet, static
 from ..loops import Miss
 from .arrays import gradient_by
 
 PLAIN = {float, int}  # whose gradients are floats of Python's
 CELLS = {float, type(None)}
 HELD = (float, int, list, dict)  # what has a place in the cotangent of a tuple, among others
-WITHOUT = (
-    str,
-    bool,
-    type(None),
-    np.bool_,
-    np.int64,
-    types.BuiltinFunctionType,
-    np.ufunc,
-)  # the types of what has no gradient
+# The types of what has no gradient.
+WITHOUT = (str, bool, type(None), np.bool_, np.int64, types.BuiltinFunctionType, np.ufunc)
 
 
 def structured(x: Any, shadows: dict[int, Any] | None, seen: set[int]) -> Any:
@@ -82,10 +75,8 @@ class Structure:
         if kind is list:
             return self.items(x)
         if kind is dict:
-            if not are_quiet(x):
-                raise Miss(
-                    "a dict whose keys are of a class of the user's"
-                )  # they would be asked for hashes
+            if not are_quiet(x):  # they would be asked for their hashes
+                raise Miss("a dict whose keys are of a class of the user's")
             cells = self.cells(x)
             return {key: self.of(y, cells.get(key)) for key, y in x.items()}
         if kind is int or kind in WITHOUT:
@@ -110,7 +101,9 @@ class Structure:
         return [self.of(y, d) for y, d in zip(x, cells, strict=True)]
 
     def attributes(self, x: Any) -> Any:
-        """The gradient by an object."""
+        """The gradient by an object. Of one with ``__del__`` no copy may be made, which would run it (see `taken`)."""
+        if static(type(x), "__del__") is not MISSING:
+            raise Miss(f"{with_article(type(x).__name__)} with __del__")
         cells, inside = self.cells(x), Structure(self.shadows, self.seen, True)
         held = frames.attributes(x)
         found = {name: inside.of(y, cells.get(name)) for name, y in held.items()}
