@@ -380,3 +380,58 @@ def recursive(x: np.ndarray, deep: int) -> float:
 def test_functions_inside_multiply_as_the_program_does():
     source = folded(recursive, *[(x, n) for x in (INSIDE, AT_ITS_END) for n in (0, 1, 2)])
     assert "finite" in source and "_back(" in source
+
+
+# ------------------------------------------------------------------------------- one number all over an array
+
+Z = np.array([0.5, -1.5, 2.0, 0.25])
+
+
+def once_each(x: np.ndarray, w: float) -> float:
+    h = np.tanh(w * x)
+    return np.sum(h * h) + np.mean(np.exp(-x))  # type: ignore[no-any-return]
+
+
+def test_a_number_all_over_is_handed_on_as_the_number():
+    source = folded(once_each, (Z, 0.3), (Z[:2], 0.7), (Z[:1], 2.0), argnums=0)
+    assert "expand(" not in source
+
+
+def twice_asked(x: np.ndarray, w: float) -> float:
+    h = np.exp(x)
+    return np.sum(h) + np.dot(h, h)  # type: ignore[no-any-return]
+
+
+def as_it_comes(x: np.ndarray, w: float) -> float:
+    return np.sum(x + w) + np.sum(-x) * w  # type: ignore[no-any-return]
+
+
+def by_number(x: np.ndarray, w: float) -> float:
+    return np.sum(x * w) + np.sum(w / x)  # type: ignore[no-any-return]
+
+
+def spread_out(x: np.ndarray, w: float) -> float:
+    return np.sum(np.exp(x)[:, None] * np.cos(x)) + np.sum(x * np.sum(np.sin(x)))  # type: ignore[no-any-return]
+
+
+def on_the_way(x: np.ndarray, w: float) -> float:
+    h = np.sin(x)
+    if w > 0.5:
+        s = np.sum(h)
+    else:
+        s = np.sum(h * h) + np.sum(h)
+    return s * w  # type: ignore[no-any-return]
+
+
+def in_passes(x: np.ndarray, w: float) -> float:
+    total = 0.0
+    for k in range(len(x)):
+        total = total + np.sum(np.log(np.abs(x[k:]))) * w
+    return total
+
+
+@pytest.mark.parametrize(
+    "f", [twice_asked, as_it_comes, by_number, spread_out, on_the_way, in_passes]
+)
+def test_the_array_of_a_number_is_made_where_it_is_asked_for(f):
+    folded(f, (Z, 0.3), (Z[:2], 0.7), (Z[:1], 2.0), argnums=(0, 1))

@@ -6,6 +6,7 @@ frame     the code of a branch or a pass, and of each op whether it has a cotang
           the variable holds it or None, SURE where it holds it. ZERO is for what every pass of a loop adds to: the
           variable holds -0.0 before the first one; not of an array, whose shape nobody knows then.
 guard     an ``if`` that asks whether there is a cotangent, with the lines that hand it on.
+spread    a cotangent that is one number all over: the array is made where it is asked for by its name.
 
 There is no cotangent where none flows: a zero in its place would make NaN of an infinite slope.
 """
@@ -23,6 +24,14 @@ from .writer import Code, Late, Writer
 
 FLOAT = np.dtype(float)
 MAYBE, SURE, ZERO = "maybe", "sure", "zero"
+
+
+class Spread:
+    """A cotangent that is this number all over; the array of them may be ``asked`` for."""
+
+    def __init__(self, number: str) -> None:
+        self.number = number
+        self.asked = False
 
 
 class Frame:
@@ -45,6 +54,7 @@ class Frame:
         self.level = level
         self.states: dict[Op, str | None] = {}
         self.names: dict[Op, str] = {}  # of cotangents that lie in variables that nobody else needs
+        self.spread: dict[Op, Spread] = {}  # of local ops
         self.touched: dict[Op, None] = {}
         self.shadows: dict[Op, str] = {}  # the variables of shadows that were asked for by identity
         self.asked: set[Op] = (
@@ -78,6 +88,8 @@ class Frame:
             if x in frame.names or x in frame.local:
                 if not inside:
                     frame.asked.add(x)
+                if x in frame.spread:
+                    frame.spread.pop(x).asked = True
                 return frame.names.get(x)
             frame = frame.parent
         return None
@@ -161,10 +173,24 @@ class Cotangents:
     def take(self, frame: Frame, x: Any, given: Given) -> None:
         """Add what an operand gets to its cotangent, where it stands if the rest of it is zero."""
         text = given.text
+        if given.number is not None and not frame.get(self.writer.resolve(x)):
+            self.spread(frame, self.writer.resolve(x), given)
+            return
         if given.place is None or not frame.get(self.writer.resolve(x)):
             text = self.writer.fresh("q")
             frame.add(f"{text} = {given.text}")
         self.add(frame, x, text, spare=True, fresh=given.fresh, place=given.place)
+
+    def spread(self, frame: Frame, x: Op, given: Given) -> None:
+        """Begin with a number all over: the array need not be made where the op hands the number on as well."""
+        assert given.number is not None
+        name, made = self.writer.fresh("q"), Spread(given.number)
+        frame.add(lambda: f"{name} = {given.text}" if made.asked else "")
+        self.add(frame, x, name, spare=True)
+        if frame.names.get(x) == name:
+            frame.spread[x] = made
+        else:
+            made.asked = True
 
     def add(
         self,

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.broadcasting import expand
 from ...rules.mutation import scatter
 from ...rules.numpy_ufuncs import methods
 from ...rules.registry import Rule
@@ -119,7 +120,7 @@ class Lowered:
         self.writer.opaque |= not persists(expansion.tape, expansion.tape.inputs[0])
         places = {x: i for i, x in sample.inputs.items()}
         sources, constants = entries_of(expansion.tape, leaves, places)
-        form = Form([], [], [], set(), {})
+        form = Form([], [], [], set(), {}, {})
         found = [places[leaves[i]] for i in expansion.wanted]
         if found != [i for i, here in enumerate(wanted) if here]:
             raise Unemittable("an operand without a cotangent")
@@ -133,6 +134,8 @@ class Lowered:
                 form.fresh.add(i)
             if type(x) is tuple and is_basic(x[1]):
                 form.places[i] = kernels.place(x)
+            if isinstance(x, TapeOp) and x.fn is expand and is_number(x.args[0]):
+                form.spread[i] = kernels.text(x.args[0])
         return form
 
     def value(self, op: Op, names: Sequence[str]) -> str | None:
@@ -162,6 +165,11 @@ def is_basic(index: Any) -> bool:
 def is_float(x: Any) -> bool:
     """Whether an op on a sample's tape is of floats."""
     return isinstance(x, TapeOp) and is_of_floats(kind_of(x.value))
+
+
+def is_number(x: Any) -> bool:
+    """Whether it is of floats that are no arrays."""
+    return is_float(x) and np.ndim(x.value) == 0
 
 
 def axes_of(x: Any) -> int:

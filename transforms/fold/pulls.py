@@ -60,7 +60,7 @@ class Form(NamedTuple):
     ``reads`` are the operands whose values it needs, by their positions (that of the op's own value is `ITSELF`; see
     `LIKE`), and ``statements`` come before the ``results``: the expressions that operands get, by their positions.
     Those of ``fresh`` are arrays that nobody else holds, and of those of ``places`` all is zero but what stands at an
-    index: there are the texts of both.
+    index: there are the texts of both. Those of ``spread`` are one number all over, of which there is the text.
     """
 
     reads: list[Place]
@@ -68,6 +68,7 @@ class Form(NamedTuple):
     results: list[tuple[int, str]]
     fresh: set[int]
     places: dict[int, tuple[str, str]]
+    spread: dict[int, str]
 
 
 class Given(NamedTuple):
@@ -77,6 +78,7 @@ class Given(NamedTuple):
     text: str
     fresh: bool
     place: tuple[str, str] | None
+    number: str | None
 
 
 class Pulls:
@@ -122,12 +124,13 @@ class Pulls:
         for i, text in form.results:
             at = form.places.get(i)
             whole = None if at is None else (text_of(at[0]), text_of(at[1]))
-            found.append(Given(i, text_of(text), i in form.fresh, whole))
+            number = text_of(form.spread[i]) if i in form.spread else None
+            found.append(Given(i, text_of(text), i in form.fresh, whole, number))
         return found
 
     def form(self, op: Op, wanted: Collection[int]) -> Form:
         """How the rule comes down."""
-        form = Form([], [], [], set(), {})
+        form = Form([], [], [], set(), {}, {})
         expansion, leaves, inputs = expanded(op, wanted)
         if expansion is None:
             return form

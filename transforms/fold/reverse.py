@@ -40,7 +40,7 @@ from .frames import MAYBE, SURE, ZERO, Cotangents, Frame
 from .lowered import axes_of
 from .memories import Memories
 from .plain import is_transparent
-from .pulls import Pulls
+from .pulls import ITSELF, Pulls
 from .ways import Node, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
 
@@ -181,13 +181,19 @@ class Reverse:
 
     def elementwise(self, op: Op, rule: Any, frame: Frame) -> None:
         """What the partial derivatives of a call make of its cotangent."""
-        dz, named = self.cotangents.name(frame, op), self.writer.text.named
+        named = self.writer.text.named
+        dz = self.number(op, rule, frame) or self.cotangents.name(frame, op)
+        known: dict[tuple[Op, str], str] = {}  # what an operand gets that stands there twice
         for i, (x, slope) in enumerate(zip(op.args, rule.partials, strict=True)):
             if self.writer.active(x) and slope is not None:
                 form = self.lowered.form(op, rule, [k == i for k in range(len(op.args))])
                 if form is not None:
                     (found,) = self.pulls.filled(form, op, dz, frame.add)
-                    name = self.writer.fresh("q")
+                    key = (self.writer.resolve(x), found.text)
+                    if key in known:
+                        self.cotangents.add(frame, x, known[key])
+                        continue
+                    name = known[key] = self.writer.fresh("q")
                     frame.add(f"{name} = {found.text}")
                     arrays = {y for y in map(self.writer.resolve, op.args) if axes_of(y)}
                     if axes_of(self.writer.resolve(x)) and len(arrays) > 1:
@@ -200,6 +206,27 @@ class Reverse:
                 frame.add(f"{name} = {slopes(op, rule, i, dz, self.value, self.like, named)}")
                 spread = axes_of(op) > axes_of(self.writer.resolve(x)) > 0  # which is summed up
                 self.given(frame, op, rule, x, (i,), name, spread)
+
+    def number(self, op: Op, rule: Any, frame: Frame) -> str | None:
+        """The number that is an op's cotangent all over, where what its operands get takes its shape from others."""
+        made = frame.spread.get(op)
+        if made is None:
+            return None
+        args = [*map(self.writer.resolve, op.args)]
+        whole = [i for i, x in enumerate(args) if axes_of(x)]
+        if len({args[i] for i in whole}) != 1:
+            return None
+        for i, (x, slope) in enumerate(zip(args, rule.partials, strict=True)):
+            if self.writer.active(x) and slope is not None:
+                form = self.lowered.form(op, rule, [k == i for k in range(len(args))])
+                if form is None or i not in whole or not {ITSELF, *whole} & {*form.reads}:
+                    return None
+        del frame.spread[op]
+        if made.number.isidentifier():
+            return made.number
+        name = self.writer.fresh("d")
+        frame.add(f"{name} = {made.number}")
+        return name
 
     def given(
         self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str, fresh: bool = False

@@ -28,8 +28,9 @@ def structured(x: Any, shadows: dict[int, Any] | None, seen: set[int]) -> Any:
 
     ``seen`` has the memories that were met before: the gradients of one that stands at two places are not told apart.
     """
-    found = Structure(shadows, seen).of(x, None)
-    if not has_number(found):
+    structure = Structure(shadows, seen)
+    found = structure.items(x) if type(x) is list else structure.of(x, None)
+    if not ((type(found) is list and found and type(found[0]) is float) or has_number(found)):
         raise Miss(f"{with_article(type(x).__name__)} without numbers")
     return found
 
@@ -53,6 +54,8 @@ def has_number(gradient: Any) -> bool:
 
 class Structure:
     """Puts gradients together; ``counts`` says that ints have none, as it is in objects."""
+
+    __slots__ = ("counts", "seen", "shadows")
 
     def __init__(
         self, shadows: dict[int, Any] | None, seen: set[int], counts: bool = False
@@ -95,7 +98,7 @@ class Structure:
 
     def items(self, x: list[Any]) -> list[Any]:
         cells = self.cells(x) or [None] * len(x)
-        plain = len(x) == len(cells) and PLAIN.issuperset(map(type, x)) and not self.counts
+        plain = not self.counts and len(x) == len(cells) and PLAIN.issuperset(map(type, x))
         if plain and CELLS.issuperset(map(type, cells)):
             return [0.0 if d is None else d for d in cells]
         return [self.of(y, d) for y, d in zip(x, cells, strict=True)]
