@@ -30,10 +30,9 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from ..rules.named import by_position
-from ..rules.outs import has_out
 from ..rules.permissions import permissions
 from ..rules.python_builtins import modular_power
+from ..rules.signatures import by_position, has_out
 from . import (
     cached,
     debugger,

@@ -23,7 +23,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..rules.numpy_random import served
-from ..rules.outs import has_out
+from ..rules.signatures import has_out
 from ..rules.words import with_article
 from . import frames, meaning, operators, rewrite
 from .arrays import is_traced_array, window

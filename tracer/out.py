@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.outs import with_named_out
+from ..rules.signatures import with_named_out
 from . import meaning
 from .arrays import ONE_BY_ONE, dtype_of, must_be_apart, refusing, write_all
 from .arrays import write_item as write_array_item

@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
-from ...rules.named import by_position
-from ...rules.outs import has_out
 from ...rules.permissions import permissions
+from ...rules.signatures import by_position, has_out
 from ...rules.words import with_article
 from .basics import NUMBERS, apart_by_length, decided, plain, refuse
 from .nested import Whole, frame_of, is_of_types, plainly
