@@ -163,6 +163,19 @@ def outer(frame: Any) -> Any:
     return frame
 
 
+# A part of the filenames of frames that ``warnings`` and ``logging`` take for those of the import system.
+IMPORTING = "<as importlib._bootstrap>"
+
+
+def passed_over(f: FunctionType) -> FunctionType:
+    """Let a function of ours not count where a line is named by counting frames outwards (``stacklevel=2``).
+
+    So a function that is called as it is names its caller's line.
+    """
+    f.__code__ = f.__code__.replace(co_filename=f"{f.__code__.co_filename} {IMPORTING}")
+    return f
+
+
 # Their own business, with no numbers in it: their Python functions are run as they are.
 UNTRACED = frozenset(
     "importlib logging warnings typing inspect enum abc threading re ast tokenize linecache traceback types "
