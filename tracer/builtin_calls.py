@@ -16,7 +16,7 @@ import string
 import sys
 import types
 import weakref
-from _abc import _get_dump  # type: ignore[attr-defined]
+from _abc import _get_dump  # type: ignore[import-not-found]
 from collections.abc import Iterable
 from typing import Any
 
