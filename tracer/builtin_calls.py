@@ -16,6 +16,7 @@ import string
 import sys
 import types
 import weakref
+from _abc import _get_dump  # type: ignore[import-not-found]
 from collections.abc import Iterable
 from typing import Any
 
@@ -59,7 +60,7 @@ from .slots import invoke, is_object, plain_of, python_special
 from .structure import is_container
 from .tape import Site
 from .text import TEXTS, bare
-from .unboxing import lower
+from .unboxing import is_made, lower
 
 
 @handles(builtins.isinstance)
@@ -78,7 +79,7 @@ def is_instance(tracer: Tracer, site: Site, value: Any, classes: Any) -> bool:
         check = python_special(classes, "__instancecheck__")
         if type(check) is types.FunctionType and not calls.is_untraced(check):
             return protocols.truth(tracer, site, invoke(tracer, site, check, classes, value))
-    if tracer.reads is not None:
+    if tracer.reads is not None and type(plain) is not classes:  # of which it asks nobody
         note_subclass(tracer, site, type(plain), (classes,))
     if is_object(plain) and pretends(type(plain)):
         if type(classes) is type:
@@ -121,10 +122,26 @@ def note_subclass(tracer: Tracer, site: Site, kind: type, classes: Any) -> None:
     for cls in classes:
         if isinstance(cls, tuple):
             note_subclass(tracer, site, kind, cls)
-        elif type(cls) is abc.ABCMeta:
+        elif type(cls) is abc.ABCMeta and not runs_hook(tracer, kind, cls):
             reads.note(reads.constant(kind), "subclass", cls, issubclass(kind, cls))
         elif isinstance(cls, type) and type(cls) is not type:
             reads.problem(f"isinstance asks the class of {cls.__name__}", site)
+
+
+def runs_hook(tracer: Tracer, kind: type, cls: type) -> bool:
+    """Whether an abstract class asks a ``__subclasshook__`` of the user's about a class each time.
+
+    It does for one that is registered, whose answer it does not keep, and for one that each run makes anew.
+    """
+    hook = getattr(static(cls, "__subclasshook__"), "__func__", None)
+    if type(hook) is not types.FunctionType or places.is_others(hook.__code__.co_filename):
+        return False
+    return is_made(tracer, kind) or any(known() is kind for known in registered(cls))
+
+
+def registered(cls: type) -> Iterable[Any]:
+    """Weak references to the classes that are registered with an abstract one."""
+    return _get_dump(cls)[0]  # type: ignore[no-any-return]
 
 
 @handles(np.broadcast_arrays)

@@ -180,7 +180,26 @@ def made(tracer: Any, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, b
         return value
     asked = (fn, args, kwargs)
     origin = behind(tracer, site, *asked) if deep else found(tracer, *asked)
+    if origin is not None and is_looked_up(tracer, fn, args):
+        return number(tracer, site, fn, value, origin)
     return traced(tracer, site, fn, value, origin, before)
+
+
+POSITIONS = frozenset("find rfind index rindex".split())
+
+
+def is_looked_up(tracer: Any, fn: Any, args: Any) -> bool:
+    """Whether a function says where text stands in what is none, as in a table of digits: that makes a number of it.
+
+    A position in text only says how that is laid out; and to look text up among others in a list or a dict is to
+    compare it.
+    """
+    if attribute(fn, "__name__", "") not in POSITIONS:
+        return False
+    owner = attribute(fn, "__self__")
+    bound = owner is not None and not isinstance(owner, (type, types.ModuleType))
+    table, *rest = (owner, *args) if bound else (*args, None)
+    return found(tracer, table) is None and found(tracer, *rest[:1]) is not None
 
 
 def run(tracer: Any, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:

@@ -12,14 +12,17 @@ import ast
 import os
 import sys
 import sysconfig
+from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from ..rules.registry import (
     OURS as OURS,
 )  # where our own code lies: its frames are never the user's
 from .kinds import attribute, own_dict
 from .tape import NOWHERE, Site
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Programs, and other code of ours that lies in no file.
 GENERATED = (*OURS, "<wengert")
@@ -161,6 +164,20 @@ def outer(frame: Any) -> Any:
     while frame is not None and is_ours(frame):
         frame = frame.f_back
     return frame
+
+
+# A part of the filenames of frames that ``warnings`` and ``logging`` take for those of the import system.
+IMPORTING = "<as importlib._bootstrap>"
+
+
+def passed_over(f: F) -> F:
+    """Let a function of ours not count where a line is named by counting frames outwards (``stacklevel=2``).
+
+    So a function that is called as it is names its caller's line.
+    """
+    code = f.__code__  # type: ignore[attr-defined]
+    f.__code__ = code.replace(co_filename=f"{code.co_filename} {IMPORTING}")  # type: ignore[attr-defined]
+    return f
 
 
 # Their own business, with no numbers in it: their Python functions are run as they are.

@@ -26,6 +26,7 @@ from .watchers import bare, shielded
 def looked_at(tracer: Tracer, site: Site, what: str) -> None:
     """Note that what the program does depends on who has called it."""
     if tracer.reads is not None:
+        tracer.reads.looks = True
         tracer.reads.problem(f"{what} is used", site)
 
 

@@ -27,7 +27,7 @@ from ..tracer.active import active
 from ..tracer.errors import WengertError
 from ..tracer.intrinsic import Intrinsic, Made, intrinsic
 from ..tracer.kinds import attribute, isinstance
-from ..tracer.places import OURS
+from ..tracer.places import IMPORTING, OURS, passed_over
 from ..tracer.reads import MISSING, Reads
 from ..tracer.run import Run, must_be_callable, run
 from ..tracer.structure import leaves
@@ -56,7 +56,7 @@ def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 # Who asks where such a function is written is led on to the user's, as from a program.
-ASK = call.__code__.replace(co_filename="<wengert call>")
+ASK = call.__code__.replace(co_filename=f"<wengert call> {IMPORTING}")
 intrinsic(fold)
 SHORTEST = 64  # operations that a counted loop must have to be rolled; Horner's rule goes three times as fast so
 
@@ -101,6 +101,7 @@ class Caller:
         """The program of a traced run; raises Unfit."""
         raise NotImplementedError
 
+    @passed_over
     def dispatch(
         self,
         args: tuple[Any, ...],
@@ -163,6 +164,7 @@ class Caller:
             drawn += trial.drawn
         return MISSING
 
+    @passed_over
     def retrace(
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
     ) -> Any:
@@ -258,6 +260,7 @@ class Caller:
     def detach(self) -> None:
         """Let no program answer first."""
 
+    @passed_over
     def missed(
         self,
         program: Program,
@@ -377,6 +380,7 @@ class Dispatcher(Caller, Intrinsic):
 
     # The way of a call
 
+    @passed_over
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if active.tracer is not None:
             return self.inside(args, kwargs)

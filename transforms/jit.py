@@ -16,6 +16,7 @@ from ..tracer import calls, places
 from ..tracer.errors import TraceError
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import isinstance
+from ..tracer.places import passed_over
 from ..tracer.reads import Reads
 from ..tracer.run import Run, in_full
 from ..tracer.session import Tracer
@@ -40,16 +41,25 @@ class Same(Transform):
 class Valued(Whole):
     """The state behind ``jit(f)``: a call that no program answers, and of which none is made, is a plain one."""
 
-    __slots__ = ()
+    __slots__ = ("looks",)
+
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(transform)
+        self.looks = False  # whether what it does depends on who has called it
+
+    def learn(self, entry: Entry, done: Run) -> None:
+        self.looks |= done.reads is not None and done.reads.looks
+        super().learn(entry, done)
 
     def may_build(self, entry: Entry) -> bool:
         allowed = entry.may_build()
         return allowed or not entry.budget.calls  # the first call was asked for
 
+    @passed_over
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run | None]:
-        if reads is None and not drawn:
+        if reads is None and not drawn and not self.looks:
             return self.transform.f(*args, **kwargs), None
         return super().traced(args, kwargs, reads, drawn)
 

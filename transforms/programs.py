@@ -37,6 +37,7 @@ from ..tracer.frames import Own, gradient, is_namedtuple, made, native, valued
 from ..tracer.kinds import are_quiet, attribute, has, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made, ops_of
+from ..tracer.places import IMPORTING
 from ..tracer.plain_calls import plain_call
 from ..tracer.purity import is_draw, is_pure
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
@@ -1021,7 +1022,7 @@ class Builder:
     def compiled(self, source: str) -> types.CodeType:
         """The code of a function; tracebacks show its source as long as the program lives."""
         program = self.program
-        filename = f"<wengert {program.name} {next(numbers)}>"
+        filename = f"<wengert {program.name} {next(numbers)}> {IMPORTING}"
         try:
             module = compile(source, filename, "exec")
         except SyntaxError as error:

@@ -63,10 +63,18 @@ def test_folded(f: Callable[..., float]) -> None:
     followed(f)
 
 
-@pytest.mark.parametrize("text", ["f'{x * n:.3f}'", "str(x)", "'0' + repr(x)"])
-def test_a_number_that_is_read_out_of_a_text(text: str) -> None:
+@pytest.mark.parametrize(
+    "read",
+    [
+        "float(f'{x * n:.3f}')",
+        "float(str(x))",
+        "float('0' + repr(x))",
+        "'0123456789'.find(str(x)[0])",
+    ],
+)
+def test_a_number_that_is_read_out_of_a_text(read: str) -> None:
     space: dict[str, Callable[..., float]] = {}
-    exec(f"def f(x, n):\n    return float({text}) + x", space)
+    exec(f"def f(x, n):\n    return {read} + x", space)
     both = value_and_grad(space["f"])
     for n in range(1, 6):
         with pytest.raises(TraceError, match="text that was drawn from a traced value"):

@@ -1,12 +1,13 @@
 """What a module, a class or an array is asked for runs code of the user's as often as in plain Python."""
 
+import abc
 import sys
 import types
 
 import numpy as np
 import pytest
 
-from wengert import value_and_grad
+from wengert import clear_cache, grad, jit, value_and_grad
 
 log = []
 
@@ -119,3 +120,55 @@ def test_a_class_whose_class_has_another_dict():
     for x in (1.0, 2.0, 3.0, 4.0):
         f = lambda x: vars(Has)["a"] * x + Has.__dict__["a"]  # noqa: E731
         assert value_and_grad(f)(x) == (4 * x + 4, 4.0)
+
+
+class Hooked(abc.ABC):
+    @classmethod
+    def __subclasshook__(cls, other):
+        log.append(other.__name__)
+        return NotImplemented
+
+
+class Registered:
+    pass
+
+
+class Unregistered:
+    pass
+
+
+class Derived(Hooked):
+    pass
+
+
+Hooked.register(Registered)
+
+QUESTIONS = {
+    "isinstance": lambda: isinstance(Registered(), Hooked),
+    "isinstance of one of several": lambda: isinstance(Registered(), (int, Hooked)),
+    "issubclass": lambda: issubclass(Registered, Hooked),
+    "issubclass of one of several": lambda: issubclass(Registered, (Hooked, int)),
+    "of one that is not registered": lambda: isinstance(Unregistered(), Hooked),
+    "of the very class": lambda: isinstance(Derived(), Derived),
+    "of a class made inside": lambda: isinstance(type("Inner", (), {})(), Hooked),
+}
+
+
+@pytest.mark.parametrize("of", [grad, jit])
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_the_hook_of_an_abstract_class_is_asked_as_often_as_in_plain_python(question, of):
+    def asked(f):
+        Hooked._abc_caches_clear()
+        Derived._abc_caches_clear()
+        found = []
+        for x in (1.5, 2.5, 3.5, 4.5, 5.5):
+            log.clear()
+            f(x)
+            found.append(log[:])
+        return found
+
+    def f(x):
+        return x * x if question() else x
+
+    clear_cache()
+    assert asked(of(f)) == asked(f)

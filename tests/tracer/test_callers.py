@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import enum
 import functools
+import logging
 import pickle
 import re
 import sys
@@ -16,7 +17,7 @@ from typing import NamedTuple, NewType, ParamSpec, Protocol, TypedDict, TypeVar,
 
 import pytest
 
-from wengert import jit, pullback
+from wengert import grad, jit, pullback
 
 
 @runtime_checkable
@@ -140,3 +141,48 @@ def test_a_class_made_inside_can_be_pickled():
 
     assert pullback(f, 1.0)[0] is True
     del globals()["Kind"]
+
+
+def complains(x):
+    warnings.warn("two", stacklevel=2)
+    warnings.warn("three", stacklevel=3)
+    log.warning("two", stacklevel=2)
+    return x * x
+
+
+def complains_of_large_ones(x):
+    return complains(x) if x > 2 else x * x
+
+
+def names_its_caller(x):
+    found.append(sys._getframe(1).f_code.co_name)
+    return x * x
+
+
+found = []
+log = logging.getLogger(__name__)
+log.propagate = False
+
+
+class Placed(logging.Handler):
+    def emit(self, record):
+        found.append((record.filename, record.funcName, record.lineno))
+
+
+def told(g, x):
+    found.clear()
+    log.addHandler(handler := Placed())
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        g(x)
+    log.removeHandler(handler)
+    return [*found, *[(w.filename, w.lineno) for w in shown]]
+
+
+@pytest.mark.parametrize("f", [complains, complains_of_large_ones, names_its_caller])
+@pytest.mark.parametrize("of", [jit, grad])
+def test_what_is_called_through_wengert_names_its_users_line(f, of):
+    g = of(f)
+    for x in (1.0, 1.5, 2.0, 3.0, 4.0, 1.0, 5.0):
+        first, second = [told(h, x) for h in (f, g)]
+        assert first == second

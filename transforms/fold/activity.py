@@ -236,9 +236,11 @@ class Activity:
     def must_not_read_texts(self, ops: list[Op]) -> None:
         """Refuse numbers that are read out of texts, where any text is made of numbers: derivatives would be lost."""
         if any(op.fn is shown for op in ops) and any(
-            is_number(op.type) and op.fn in (float, int) and getattr(x, "type", None) is str
+            is_number(op.type) and getattr(x, "type", None) is str
             for op in ops
-            for x in map(self.resolve, op.args)
+            if op.fn in (float, int, str.find)
+            # Where a text lies in a table of digits says which number it is.
+            for x in map(self.resolve, op.args[op.fn is str.find :])
         ):
             raise Unemittable("a number is read out of a text, and another text is made of numbers")
 

@@ -116,7 +116,7 @@ CURES: tuple[tuple[str, str], ...] = (
     (r"`is` compares", "compare with == in the place of is"),
     (
         r"isinstance asks the class",
-        "leave __instancecheck__ and __class__ as Python has them; nothing where a library asks so",
+        "leave __instancecheck__, __subclasshook__ and __class__ as Python has them; nothing where a library asks so",
     ),
     (r"has a method __del__", "leave __del__ away, or make the object outside of the function"),
     (r"lies in memory|into its memory|has written into", NEW_ARRAY),
