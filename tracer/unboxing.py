@@ -302,7 +302,7 @@ def lower_class(tracer: Tracer, cls: type, memo: dict[int, Any], final: bool) ->
             if (
                 is_one_of(type(x), PRIVATE)
                 or (is_container(x) and (one in made or leads_to_box(tracer, x)))
-                or (one in made and is_one_of(type(x), HOLDING))
+                or (one in made and may_hold_box(tracer, x))
             ):
                 plain = lower(tracer, x, memo, final)
                 if plain is not x:
@@ -310,6 +310,13 @@ def lower_class(tracer: Tracer, cls: type, memo: dict[int, Any], final: bool) ->
     for kind in classes_of(made):
         if is_made(tracer, kind):
             lower(tracer, kind, memo, final)
+
+
+def may_hold_box(tracer: Tracer, value: Any) -> bool:
+    """Whether what a class that was made inside has for an attribute is to be opened."""
+    if isinstance(value, type):
+        return is_made(tracer, value)
+    return is_one_of(type(value), HOLDING) or leads_to_box(tracer, value)
 
 
 HOLDING = frozenset((types.FunctionType, *WRAPPERS, functools.cached_property, functools.partial))
