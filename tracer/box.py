@@ -14,6 +14,8 @@ where C code wants the bare number, a box refuses, because a lost gradient must 
 from __future__ import annotations
 
 import operator
+import sys
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +43,8 @@ class Box:
         return meaning.protocols.draw(self, operator.index)
 
     def __hash__(self) -> int:
+        if is_for_typing():  # whose caches outlive the run, and are passed by what cannot be hashed
+            raise TypeError(f"unhashable type: '{type(self.value).__name__}'")
         return meaning.protocols.draw(self, hash)
 
     def __str__(self) -> str:
@@ -119,6 +123,17 @@ class ArrayBox(Box):
 
 
 BOXES = frozenset((Box, ArrayBox))
+
+
+def is_for_typing() -> bool:
+    """Whether one of the caches of ``typing`` asks for the hash of a box, or of what that is an argument of."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_name == "__hash__" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_qualname == CACHE and frame.f_code.co_filename == typing.__file__
+
+
+CACHE = "_tp_cache.<locals>.decorator.<locals>.inner"
 
 
 def lost(box: Box, where: str) -> EscapeError:

@@ -36,6 +36,7 @@ from ..rules.signatures import by_position, has_out
 from . import (
     cached,
     debugger,
+    filters,
     meaning,
     natives,
     overrides,
@@ -114,6 +115,7 @@ ABOUT_STRUCTURE = frozenset(
 )
 
 GET = property.__get__
+OF_WARNINGS = frozenset(("warnings", "_py_warnings"))
 KEEPERS = frozenset(("weakref", "_weakrefset"))  # containers, whose items are those of the run
 
 # What makes classes, or adds to them.
@@ -657,6 +659,8 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
                 result = note_untraced(tracer, site, fn, args, kwargs)
         finally:
             tracer.unseen -= 1
+            if root_of(fn) in OF_WARNINGS:
+                filters.put_first()
         if tracer.originals:
             meaning.renewal.renew(tracer)
         result = read_again(tracer, args[:1], result)

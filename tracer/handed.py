@@ -217,9 +217,18 @@ def with_memory(thing: Any) -> Iterable[Any]:
         seen.add(id(x))
         yield x
         if isinstance(x, C_DATA):
-            todo += [part for part in (x._objects or {}).values() if isinstance(part, C_DATA)]  # type: ignore[attr-defined]
+            todo += held_by(x._objects)  # type: ignore[attr-defined]
         elif type(x).__module__ == "_ctypes":  # what byref() gives
             todo += [x._obj] if hasattr(x, "_obj") else []
+
+
+def held_by(objects: Any) -> list[Any]:
+    """What data of ctypes keep alive that has memory: they lie in it, or point to it."""
+    if type(objects) is dict:
+        return [part for x in list(objects.values()) for part in held_by(x)]
+    if type(objects) is memoryview:
+        return [objects.obj]
+    return [objects] if isinstance(objects, C_DATA) else []
 
 
 def lying_in(tracer: Tracer, given: Iterable[Any]) -> list[ArrayBox]:

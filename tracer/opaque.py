@@ -275,7 +275,9 @@ class Call:
     def nothing(self) -> None:
         """It gives None: it may have kept what it was given, or done something outside."""
         tracer, site, fn, args = self.tracer, self.site, self.fn, self.args
-        keeper = attribute(fn, "__self__") if not hasattr(fn, "__objclass__") else args[0]
+        keeper = attribute(fn, "__self__")
+        if keeper is None and hasattr(fn, "__objclass__"):
+            keeper = args[0]
         if type(fn) is not types.FunctionType and not isinstance(keeper, types.ModuleType | None):
             if self.is_discrete():
                 draw_all(tracer, self.boxes)

@@ -23,6 +23,10 @@ from .tape import Site, primal
 
 def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """A function with ``out=``: compute the value, then write it where it belongs."""
+    if is_misplaced(fn, args, kwargs):
+        plainly(
+            fn, primal(operand(args, [])), primal(operand(kwargs, []))
+        )  # raises what NumPy raises
     args, kwargs = with_named_out(fn, args, kwargs)
     kwargs = dict(kwargs)
     out = kwargs.pop("out", None)
@@ -36,6 +40,10 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     mask = kwargs.pop("where", True) if is_elementwise(fn) else True
     if not (has_box(args) or has_box(kwargs) or has_box(targets)):
         return fn(*args, **kwargs, out=out, **({} if mask is True else {"where": mask}))
+    if meaning.overrides.has_object((*args, mask)) and meaning.overrides.takes_arrays(fn):
+        # Whatever NumPy may say, it says of the arrays that they become, for which they are asked once.
+        args = meaning.overrides.as_arguments(tracer, site, fn, args, kwargs)
+        mask = meaning.overrides.as_operand(tracer, site, mask)
     objects = any(is_object(x) for x in (*args, *targets))
     if not objects and any(map(is_read_only, targets)):
         plainly(fn, *refusable(args, kwargs, targets, mask))  # raises before anything is computed
@@ -89,6 +97,16 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
                 write_all(target, made, site)
     given = tuple([x if y is None else y for x, y in zip(found, targets, strict=True)])
     return given if len(targets) > 1 else given[0]
+
+
+def is_misplaced(fn: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a ufunc is told twice where to write, or is given too few arrays or too many to write to."""
+    if type(fn) is not np.ufunc:
+        return False
+    out = kwargs.get("out")
+    twice = len(args) > fn.nin and "out" in kwargs
+    count = len(out) if type(out) is tuple else 1
+    return twice or len(args) > fn.nargs or (out is not None and count != fn.nout)
 
 
 def is_elementwise(fn: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import calls, places, record
+from . import calls, filters, places, record
 from .active import active
 from .arrays import kept_copy, owner_of
 from .boxing import admit, enter
@@ -255,8 +255,8 @@ def run(
 class _Surroundings:
     """What hooks would disturb, put right while any function is being traced.
 
-    Recursion goes as deep as in plain Python (see ``depth``), and a warning that NumPy gives is shown at the user's
-    line, not at the line of ours that called NumPy. So is what is logged.
+    Recursion goes as deep as in plain Python (see ``depth``), and a warning that NumPy gives belongs to the
+    user's line, not to the line of ours that called NumPy. So is what is logged.
     """
 
     def __init__(self) -> None:
@@ -277,6 +277,7 @@ class _Surroundings:
                     self.show_at_user,
                 )
                 vars(record).pop("__warningregistry__", None)
+                filters.put_first()
                 self.logging = sys.modules.get("logging")
                 self.internal = getattr(self.logging, "_is_internal_frame", None)
                 if self.internal is not None:
@@ -287,6 +288,7 @@ class _Surroundings:
         with self.lock:
             self.runs -= 1
             if self.runs == 0:
+                filters.take_out()
                 if self.warnings._showwarnmsg == self.show_at_user:
                     self.warnings._showwarnmsg = self.show
                 if self.internal is not None:
@@ -299,8 +301,11 @@ class _Surroundings:
     def show_at_user(self, shown: warnings.WarningMessage) -> None:
         if shown.filename.startswith(OURS):
             frame = sys._getframe(1)
+            let_through = filters.is_let_through(shown, frame)
             while frame.f_back is not None and not is_user_code(frame.f_code):
                 frame = frame.f_back
+            if let_through and is_user_code(frame.f_code):
+                return filters.give_again(shown, frame)
             shown.filename, shown.lineno = frame.f_code.co_filename, frame.f_lineno or 0
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:

@@ -97,6 +97,8 @@ def lower(
         ends = (value.start, value.stop, value.step)
         plain_ends = [lower(tracer, x, memo, final) for x in ends]
         return value if all(map(operator.is_, ends, plain_ends)) else slice(*plain_ends)
+    elif is_one_of(kind, ALIASES):
+        return lower_alias(tracer, value, memo, final)
     elif is_one_of(kind, sights.SIGHTS) and id(value) in tracer.viewed:
         return tracer.viewed[id(value)][1]
     elif is_one_of(kind, VIEWS) or kind is types.MappingProxyType:
@@ -128,6 +130,21 @@ def lower(
     elif id(value) not in tracer.outside:
         lower_object(tracer, value, memo, final)
     return value
+
+
+ALIASES = frozenset((types.GenericAlias, types.UnionType))
+
+
+def lower_alias(tracer: Tracer, alias: Any, memo: dict[int, Any], final: bool) -> Any:
+    """The same for ``list[x]`` or ``list[x] | None``, made anew: it cannot be written to."""
+    parts = alias.__args__
+    plain = lower(tracer, parts, memo, final)
+    if plain is parts:
+        return alias
+    if type(alias) is types.UnionType:
+        return functools.reduce(operator.or_, plain)
+    made = types.GenericAlias(alias.__origin__, plain)
+    return next(iter(made)) if getattr(alias, "__unpacked__", False) else made
 
 
 def lower_part(tracer: Tracer, part: Any, memo: dict[int, Any], final: bool) -> Any:
@@ -285,7 +302,7 @@ def lower_class(tracer: Tracer, cls: type, memo: dict[int, Any], final: bool) ->
             if (
                 is_one_of(type(x), PRIVATE)
                 or (is_container(x) and (one in made or leads_to_box(tracer, x)))
-                or (one in made and is_one_of(type(x), HOLDING))
+                or (one in made and may_hold_box(tracer, x))
             ):
                 plain = lower(tracer, x, memo, final)
                 if plain is not x:
@@ -293,6 +310,13 @@ def lower_class(tracer: Tracer, cls: type, memo: dict[int, Any], final: bool) ->
     for kind in classes_of(made):
         if is_made(tracer, kind):
             lower(tracer, kind, memo, final)
+
+
+def may_hold_box(tracer: Tracer, value: Any) -> bool:
+    """Whether what a class that was made inside has for an attribute is to be opened."""
+    if isinstance(value, type):
+        return is_made(tracer, value)
+    return is_one_of(type(value), HOLDING) or leads_to_box(tracer, value)
 
 
 HOLDING = frozenset((types.FunctionType, *WRAPPERS, functools.cached_property, functools.partial))
@@ -322,9 +346,21 @@ def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -
         )
     for key, x in list(fn.__dict__.items()):
         fn.__dict__[key] = lower(tracer, x, memo, final)
+    lower(tracer, getattr(fn, "__annotate__", None), memo, final)
+    notes = annotations_of(fn)
+    notes.update({key: lower(tracer, x, memo, final) for key, x in notes.items()})
     for key in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(fn, key, bare(getattr(fn, key)))
     fn.__code__ = rewrite.original(fn.__code__)
+
+
+def annotations_of(fn: Any) -> dict[str, Any]:
+    """The annotations that a function has; none where they are computed when they are asked for, and nobody has."""
+    if not hasattr(fn, "__annotate__"):
+        return fn.__annotations__
+    others = (fn.__globals__, fn.__builtins__, fn.__dict__)
+    held = [x for x in gc.get_referents(fn) if type(x) is dict]
+    return next((x for x in held if not any(x is y for y in others)), {})
 
 
 def lower_partial(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) -> None:

@@ -15,6 +15,7 @@ import typing
 import warnings
 from typing import NamedTuple, NewType, ParamSpec, Protocol, TypedDict, TypeVar, runtime_checkable
 
+import numpy as np
 import pytest
 
 from wengert import grad, jit, pullback
@@ -186,3 +187,57 @@ def test_what_is_called_through_wengert_names_its_users_line(f, of):
     for x in (1.0, 1.5, 2.0, 3.0, 4.0, 1.0, 5.0):
         first, second = [told(h, x) for h in (f, g)]
         assert first == second
+
+
+def divided(x):
+    """Warned of in two lines, of which one runs more than once."""
+    w = np.array([x, 1.0])
+    for _ in range(2):
+        w / 0.0
+    w / 0.0
+
+
+FILTERS = {
+    "default": lambda: warnings.simplefilter("default"),
+    "once": lambda: warnings.simplefilter("once"),
+    "module": lambda: warnings.simplefilter("module"),
+    "always": lambda: warnings.simplefilter("always"),
+    "error": lambda: warnings.filterwarnings("error", module=re.escape(__name__)),
+    "ignore": lambda: warnings.filterwarnings("ignore", module=re.escape(__name__)),
+    "another": lambda: warnings.filterwarnings("ignore", module="wengert"),
+}
+
+
+def told(f, choose):
+    """What is shown of NumPy's warnings, what the function gives, and whether it has left the filters alone."""
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.resetwarnings()
+        warnings.onceregistry.clear()
+        globals().pop("__warningregistry__", None)
+        choose()
+        before = [*warnings.filters]
+        found = [f(2.0), f(2.0)]
+        kept = [*warnings.filters] == before
+    return [(x.filename, x.lineno) for x in shown], found, kept
+
+
+def caught(x):
+    try:
+        divided(x)
+    except RuntimeWarning:
+        return 3 * x
+    return x
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_filters_of_warnings_see_the_users_module_and_line(name, inside):
+    def within(x):
+        with warnings.catch_warnings():
+            FILTERS[name]()
+            return caught(x)
+
+    f, choose = (within, int) if inside else (caught, FILTERS[name])
+    expected = told(f, choose)
+    assert told(lambda x: pullback(f, x)[0], choose) == expected
+    assert expected[2] and (expected[1] == [6.0, 6.0]) == (name == "error")

@@ -269,3 +269,34 @@ def test_a_class_that_had_another_new_takes_no_arguments(f, on):
     for x in (2.0, 3.0, 4.0, 5.0):
         with jit(on):
             assert value_and_grad(f)(x) == (f(x), f(1.0))
+
+
+class Holder:
+    def __init__(self, value):
+        self.value = value
+
+
+KEPT_IN_A_CLASS = {
+    "object": (lambda x: Holder(x), lambda kept: kept.value),
+    "object in an object": (lambda x: Holder(Holder(x)), lambda kept: kept.value.value),
+    "class": (lambda x: type("Inner", (), {"value": Holder(x)}), lambda kept: kept.value.value),
+    "slice": (lambda x: slice(x), lambda kept: kept.stop),
+    "method": (lambda x: Holder(x).__init__, lambda kept: kept.__self__.value),
+    "type": (lambda x: typing.Annotated[float, x], lambda kept: kept.__metadata__[0]),
+}
+
+
+@pytest.mark.parametrize("name", KEPT_IN_A_CLASS)
+def test_a_class_that_is_left_behind_holds_plain_values(name):
+    make, read = KEPT_IN_A_CLASS[name]
+    classes = []
+
+    def f(x):
+        class Made:
+            kept = make(x)
+
+        classes.append(Made)
+        return x
+
+    assert value_and_grad(f)(2.0) == (2.0, 1.0)
+    assert type(read(vars(classes[0])["kept"])) is float

@@ -128,3 +128,69 @@ def test_an_array_that_is_no_out_is_a_choice() -> None:
         value, slope = both(x)
         assert value == f(x)
         assert np.allclose(slope, [2 * x[0], 4 * x[1] ** 3, 2 * x[2]])
+
+
+class Pair:
+    """A sequence of two numbers, which says how often it is asked for the first."""
+
+    asked = 0
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, i: int) -> float:
+        self.asked += i == 0
+        return [0.5, 1.5][i]
+
+
+class OwnList(list):  # type: ignore[type-arg]
+    """A list of a class of its own."""
+
+
+class ItsArray:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array([0.5, 1.5])
+
+
+# What NumPy says where it is given an array to write to, of objects that become arrays as well.
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "by name": lambda w: np.multiply(w, Pair(), out=w),
+    "at its position": lambda w: np.multiply(w, Pair(), w),
+    "in a tuple": lambda w: np.multiply(Pair(), w, out=(w,)),
+    "a list of one's own": lambda w: np.multiply(w, OwnList([1, 2]), out=w),
+    "an array of its own": lambda w: np.multiply(w, ItsArray(), out=np.zeros(3)),
+    "an object in a list": lambda w: np.multiply([Pair(), ItsArray()], w, out=w),
+    "a mask": lambda w: np.multiply(w, Pair(), out=w, where=np.ones(3, bool)),
+    "a mask that is a list": lambda w: np.add(w, Pair(), w, where=[True, True]),
+    "clip": lambda w: np.clip(w, Pair(), 2, out=w),
+    "a type": lambda w: np.multiply(w, Pair(), out=np.zeros(3), dtype=int),
+    "too many": lambda w: np.multiply(w, 2.0, out=(w, w)),
+    "too few": lambda w: np.modf(w, out=(w,)),
+    "not a tuple": lambda w: np.modf(w, out=w),
+    "twice": lambda w: np.multiply(w, 2.0, w, out=w),
+    "too many by position": lambda w: np.multiply(w, 2.0, w, w),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_array_to_write_to_is_named_in_what_numpy_says(name: str) -> None:
+    def f(x: float) -> Any:
+        return REFUSED[name](np.array([x, 1.5, 2.0]))
+
+    with pytest.raises((TypeError, ValueError)) as plain:
+        f(1.5)
+    with pytest.raises((TypeError, ValueError)) as ours:
+        value_and_grad(f)(1.5)
+    assert type(ours.value) is type(plain.value) and str(ours.value) == str(plain.value)
+
+
+def test_an_object_is_asked_for_its_array_as_often_as_in_plain_python() -> None:
+    def f(x: float, pair: Pair) -> Any:
+        w = np.array([x, 2.0])
+        np.multiply(w, pair, out=w, where=OwnList([True, True]))
+        return w[0] * w[1]
+
+    plain, ours = Pair(), Pair()
+    assert f(2.0, plain) == 3.0
+    assert value_and_grad(f)(2.0, ours) == (3.0, 1.5)
+    assert ours.asked == plain.asked

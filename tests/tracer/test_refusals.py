@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import ctypes
 import gc
 import inspect
 import math
+import multiprocessing
 import warnings
 
 import numpy as np
@@ -309,3 +311,40 @@ def test_a_number_that_is_taken_apart_for_a_copy_is_refused(on):
 
     with jit(on), pytest.raises(TraceError, match="__reduce_ex__ takes a traced number apart"):
         grad(f)(1.5)
+
+
+class Pointing(ctypes.Structure):
+    _fields_ = [("p", ctypes.POINTER(ctypes.c_double))]
+
+
+def into_shared_memory(x):
+    return multiprocessing.Value("d", x, lock=False).value * x
+
+
+def into_a_shared_array(x):
+    return multiprocessing.Array("d", [x], lock=False)[0] * x
+
+
+def into_borrowed_memory(x):
+    memory = bytearray(8)
+    number = ctypes.c_double.from_buffer(memory)
+    number.__init__(x)
+    return np.frombuffer(memory)[0] * x
+
+
+def by_a_pointer_in_a_structure(x):
+    number = ctypes.c_double(2.0)
+    Pointing(ctypes.pointer(number)).p.contents.__init__(x)
+    return number.value * x
+
+
+@pytest.mark.parametrize("on", [grad, jit])
+@pytest.mark.parametrize(
+    "f",
+    [into_shared_memory, into_a_shared_array, into_borrowed_memory, by_a_pointer_in_a_structure],
+)
+def test_what_memory_outside_keeps_is_refused_by_the_name_of_its_class(f, on):
+    assert f(2.0) == 4.0
+    with pytest.raises(TraceError, match=r"c_double\w*\.__init__ keeps a traced value") as error:
+        on(f)(2.0)
+    assert "keep it in a list or an object" in str(error.value)

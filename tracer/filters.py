@@ -1,0 +1,69 @@
+"""Python's filters of warnings while functions are traced: they see the user's module and line, not ours.
+
+NumPy's warnings belong to whatever called NumPy, which is code of ours. So a filter that comes before all others lets
+all of these through to what shows warnings; and that gives them again, where the user's code is.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import warnings
+from typing import Any
+
+OWN_MODULES = re.compile(r"wengert\.(tracer|rules|transforms)\.")
+LET_THROUGH: Any = ("always", None, Warning, OWN_MODULES, 0)
+
+changed: list[
+    list[Any]
+] = []  # what holds the filter; another list is in use where warnings are caught
+
+
+def put_first() -> None:
+    """Let the filter come before all of the user's. None of what has been warned of is to be told again for it."""
+    filters: Any = warnings.filters
+    before = 1 if filters and is_for_programs(filters[0]) else 0
+    if filters[before : before + 1] != [LET_THROUGH]:
+        remove(filters)
+        filters.insert(before, LET_THROUGH)
+        if not any(filters is x for x in changed):
+            changed.append(filters)
+
+
+def is_for_programs(one: Any) -> bool:
+    """Whether a filter is the one that stands first for the sake of programs."""
+    return getattr(one[3], "pattern", "").startswith("wengert program")
+
+
+def take_out() -> None:
+    """The filter goes when nothing is traced."""
+    for filters in (*changed, warnings.filters):
+        remove(filters)
+    changed.clear()
+
+
+def remove(filters: Any) -> None:
+    if LET_THROUGH in filters:
+        filters.remove(LET_THROUGH)
+
+
+def is_let_through(shown: warnings.WarningMessage, frame: Any) -> bool:
+    """Whether the user's filters have yet to see a warning: that is of a module of ours, not of a line alone."""
+    place = shown.filename, shown.lineno
+    while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != place:
+        frame = frame.f_back
+    return frame is not None and bool(OWN_MODULES.match(frame.f_globals.get("__name__", "")))
+
+
+def give_again(shown: warnings.WarningMessage, frame: types.FrameType) -> None:
+    """Warn as if the code in a frame had called NumPy."""
+    space = frame.f_globals
+    warnings.warn_explicit(
+        shown.message,
+        shown.category,
+        frame.f_code.co_filename,
+        frame.f_lineno or 0,
+        space.get("__name__") or "<string>",
+        space.setdefault("__warningregistry__", {}),
+        source=shown.source,
+    )
