@@ -136,6 +136,16 @@ def is_for_typing() -> bool:
 CACHE = "_tp_cache.<locals>.decorator.<locals>.inner"
 
 
+def apart(kind: type) -> None:
+    """Give a class of ours a name that no class of the user's has, so that a message shows it (see `plain_calls`)."""
+    kind.__qualname__ = f"wengert_{kind.__name__}"
+    kind.__name__ = f"wengert.{kind.__qualname__}"
+
+
+for _cls in BOXES:
+    apart(_cls)
+
+
 def lost(box: Box, where: str) -> EscapeError:
     """The error for a box that C code wants to strip of its tape."""
     site = places.user_site()

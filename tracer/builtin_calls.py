@@ -49,10 +49,11 @@ from .foreign import callback, structural
 from .handlers import handlers, handles
 from .holders import held, hold_all, may_hold
 from .intrinsic import intrinsic
-from .kinds import is_one_of, isinstance, member, own_dict, static
+from .kinds import attribute, is_one_of, isinstance, member, own_dict, static
 from .making import Metaclass, note_making
 from .marks import behind, failed, follow, found, made
 from .opaque import opaque
+from .plain_calls import plainly
 from .reads import MISSING, is_streamless
 from .record import NUMBERS, has_box, operand, record
 from .session import Tracer
@@ -359,10 +360,22 @@ def is_addend(value: Any) -> bool:
     return isinstance(plain_of(value), (NUMBERS, bool, np.ndarray)) and not is_object(value)
 
 
+class Nobody:
+    """Has no attributes of its own."""
+
+
+def name_in(fn: Any, name: Any, *rest: Any) -> Any:
+    """The name of an attribute; CPython refuses one that is no string."""
+    plain = plain_of(bare(name))
+    if not isinstance(plain, str):
+        fn(Nobody if attribute(fn, "__objclass__") is type else Nobody(), plain, *rest)
+    return plain
+
+
 @handles(getattr, takes=(2, 3))
 def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     try:
-        return attributes.load(tracer, site, args[0], plain_of(bare(args[1])))
+        return attributes.load(tracer, site, args[0], name_in(getattr, args[1]))
     except AttributeError as error:
         if len(args) == 3:
             return args[2]
@@ -372,7 +385,7 @@ def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(object.__getattribute__, takes=(2, 2))
 def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    obj, name = args[0], bare(args[1])
+    obj, name = args[0], name_in(object.__getattribute__, args[1])
     if is_object(obj) and type(name) is str and not isinstance(obj, (type, types.ModuleType)):
         if name == "__dict__" and id(obj) in tracer.outside and own_dict(obj) is not None:
             return attributes.namespace(tracer, obj)
@@ -386,7 +399,7 @@ def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> 
 
 @handles(type.__getattribute__, takes=(2, 2))
 def _type_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    cls, name = args[0], bare(args[1])
+    cls, name = args[0], name_in(type.__getattribute__, args[1])
     if not isinstance(cls, type) or type(name) is not str:
         return type.__getattribute__(plain_of(cls), name)  # raises what plain Python raises
     if name == "__dict__":
@@ -397,7 +410,7 @@ def _type_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> An
 @handles(hasattr, takes=(2, 2))
 def _hasattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     try:
-        attributes.load(tracer, site, args[0], bare(args[1]))
+        attributes.load(tracer, site, args[0], name_in(hasattr, args[1]))
     except AttributeError:
         return False
     return True
@@ -406,12 +419,12 @@ def _hasattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 @handles(setattr, takes=(3, 3))
 def _setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     obj, name, value = args
-    attributes.store(tracer, site, obj, bare(name), value)
+    attributes.store(tracer, site, obj, name_in(setattr, name, None), value)
 
 
 @handles(object.__setattr__, takes=(3, 3))
 def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    obj, name, value = args[0], bare(args[1]), args[2]
+    obj, name, value = args[0], name_in(object.__setattr__, args[1], None), args[2]
     if is_one_of(type(obj), BOXES) or isinstance(obj, type):
         object.__setattr__(plain_of(obj), name, None)  # raises what plain Python raises
     attributes.assign(tracer, site, obj, name, value)
@@ -419,7 +432,7 @@ def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 
 @handles(type.__setattr__, takes=(3, 3))
 def _type_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    cls, name, value = args[0], bare(args[1]), args[2]
+    cls, name, value = args[0], name_in(type.__setattr__, args[1], None), args[2]
     if not isinstance(cls, type):
         type.__setattr__(plain_of(cls), name, None)  # raises what plain Python raises
     attributes.assign(tracer, site, cls, name, value)
@@ -427,7 +440,7 @@ def _type_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 
 @handles(object.__delattr__, takes=(2, 2))
 def _object_delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    obj, name = args[0], bare(args[1])
+    obj, name = args[0], name_in(object.__delattr__, args[1])
     if is_one_of(type(obj), BOXES) or isinstance(obj, type):
         object.__delattr__(plain_of(obj), name)  # raises what plain Python raises
     attributes.discard(tracer, site, obj, name)
@@ -435,7 +448,7 @@ def _object_delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 
 @handles(type.__delattr__, takes=(2, 2))
 def _type_delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    cls, name = args[0], bare(args[1])
+    cls, name = args[0], name_in(type.__delattr__, args[1])
     if not isinstance(cls, type):
         type.__delattr__(plain_of(cls), name)  # raises what plain Python raises
     attributes.discard(tracer, site, cls, name)
@@ -443,7 +456,7 @@ def _type_delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 
 @handles(delattr, takes=(2, 2))
 def _delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    attributes.delete(tracer, site, *map(bare, args))
+    attributes.delete(tracer, site, bare(args[0]), name_in(delattr, args[1]))
 
 
 @handles(vars, takes=(0, 1))
@@ -1053,13 +1066,16 @@ def _object_str(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(object.__format__, takes=(2, 2))
 def _object_format(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    value, spec = args
-    return format(slots.blank(value), spec) if spec else protocols.text(tracer, site, value)
+    value, spec = args[0], plain_of(bare(args[1]))
+    if isinstance(spec, str) and not spec:
+        return protocols.text(tracer, site, value)
+    return object.__format__(slots.blank(value), spec)
 
 
 @handles(functools.cmp_to_key)
 def _cmp_to_key(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return functools.cmp_to_key(callback(tracer, site, args[0]))
+    named = {name: callback(tracer, site, x) for name, x in kwargs.items()}
+    return functools.cmp_to_key(*[callback(tracer, site, x) for x in args], **named)
 
 
 @handles(object.__reduce_ex__, takes=(2, 2))
@@ -1114,4 +1130,8 @@ def _getweakrefcount(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(type.__call__)
 def _type_call(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if not args or not isinstance(args[0], type):
+        return plainly(
+            type.__call__, tuple(map(plain_of, args)), {}
+        )  # raises what plain Python raises
     return calls.instantiate(tracer, site, args[0], args[1:], kwargs)

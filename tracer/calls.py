@@ -91,7 +91,7 @@ from .places import (
     root_of,
     user_frame,
 )
-from .plain_calls import as_caller, plain_call, plainly
+from .plain_calls import as_caller, plain_call, plain_name, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import born, has_box, operand, performed, raised, record, see_inside
@@ -1112,7 +1112,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         if type(begin) is FunctionType:
             result = call(tracer, site, begin, (instance, *args), kwargs)
             if result is not None:
-                given = slots.kind_of(result).__name__
+                given = plain_name(slots.kind_of(result))
                 raise TypeError(f"__init__() should return None, not '{given}'")
         elif begin is not object.__init__:
             plain_call(begin, (instance, *args), kwargs)

@@ -235,12 +235,8 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         ):  # whose items are to be seen before they are compared
             given = args[-1]
             args = (*args[:-1], list(given) if fn is sorted or name == "join" else [*iter(given)])
-    if name in ("__getitem__", "__delitem__") and args and is_no_index(args[-1]):
-        if not isinstance(args[0] if owner is None else owner, dict):
-            args = (
-                *args[:-1],
-                args[-1].value,
-            )  # C says what it is, in the place of what it cannot do
+    if (name in INDEXING or name in SEARCHING) and any(map(is_no_index, args)):
+        args = with_plain_indices(name, owner, args)
     if known and fn in OF_COLLECTIONS:  # which C would take a box for: a number makes it raise
         args = tuple([x.value if type(x) is Box else x for x in args])
     if name == "__setitem__" and len(args) > 1 and type(args[-2]) is slice:
@@ -286,6 +282,21 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
 
 def is_no_index(value: Any) -> bool:
     return type(value) is Box and isinstance(value.value, (float, complex))
+
+
+def with_plain_indices(name: str, owner: Any, args: Any) -> Any:
+    """The arguments of a method, where C code says of what is no index what it is, not what it cannot do."""
+    keeper, *given = args if owner is None else (owner, *args)
+    if isinstance(keeper, dict):
+        return args
+    first = name in SEARCHING and not isinstance(keeper, (str, bytes, bytearray))
+    last = len(given) - (name == "__setitem__")
+    given = [x.value if first <= i < last and is_no_index(x) else x for i, x in enumerate(given)]
+    return (keeper, *given) if owner is None else tuple(given)
+
+
+INDEXING = frozenset(("__getitem__", "__delitem__", "__setitem__"))
+SEARCHING = frozenset("find rfind index rindex count startswith endswith".split())  # from, and to
 
 
 def comes_one_by_one(value: Any) -> bool:

@@ -29,7 +29,7 @@ from .escape import watched
 from .frames import MUTABLE
 from .kinds import are_one_of, has, has_own, is_one_of, isinstance, own_dict
 from .origins import joined
-from .plain_calls import plain_call
+from .plain_calls import plain_call, show_plain_names
 from .reads import MISSING, Place, Reads
 from .record import GUARDED, failed_by_value, raised
 from .rehearsal import remember
@@ -236,7 +236,11 @@ def call(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return plain_call(fn, args, kwargs)
-        return calls.call(tracer, site, fn, args, kwargs)
+        try:
+            return calls.call(tracer, site, fn, args, kwargs)
+        except Exception as error:
+            show_plain_names(tracer, error, (args, kwargs))
+            raise
 
     return hook
 
@@ -249,7 +253,11 @@ def call_ex(site: Site) -> Hook:
         if not protocols.can_be_iterated(args):
             fn(*plain_of(args))  # raises what plain Python raises
         args = tuple(protocols.iterable(tracer, site, args))
-        return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
+        try:
+            return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
+        except Exception as error:
+            show_plain_names(tracer, error, (args, kwargs))
+            raise
 
     return hook
 
@@ -287,7 +295,11 @@ def setattr(site: Site, name: str) -> Hook:
         else:
             if tracer.loops is not None:
                 tracer.loops.write()
-            attributes.store(tracer, site, obj, name, value)
+            try:
+                attributes.store(tracer, site, obj, name, value)
+            except Exception as error:
+                show_plain_names(tracer, error, (obj, value))
+                raise
 
     return hook
 

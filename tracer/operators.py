@@ -11,6 +11,7 @@ sequence   a native class whose ``+`` and ``*`` are no arithmetic: they are trie
 
 from __future__ import annotations
 
+import array
 import operator
 import sys
 import types
@@ -357,7 +358,8 @@ def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, righ
             if shown is operator.imul and sequence is right and has_parts(left):
                 return NotImplemented
             if special(count, "__index__") is MISSING:
-                return shown(base.__new__(base), blank(count))  # raises what plain Python raises
+                empty = array.array("d") if base is array.array else base.__new__(base)
+                return shown(empty, blank(count))  # raises what plain Python raises
             count = plain_of(protocols.position(tracer, site, count))
             if shown is operator.imul and sequence is left and "__imul__" in vars(base):
                 return meaning.writers.write_container(

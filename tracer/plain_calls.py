@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
-import re
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from .active import active
-from .box import BOXES, Box
+from .box import BOXES, ArrayBox, Box
 from .kinds import flags_of, is_one_of, isinstance
 from .places import user_frame
 from .reads import HEAP_TYPE
+from .session import Tracer
 
 
 def plainly(fn: Callable[..., Any], args: Any, kwargs: Any, seen: bool = False) -> Any:
@@ -25,8 +27,8 @@ def plainly(fn: Callable[..., Any], args: Any, kwargs: Any, seen: bool = False) 
         tracer.declined = None
     try:
         return as_caller(fn, args, kwargs) if seen else plain_call(fn, args, kwargs)
-    except TypeError as error:
-        show_plain_names(error, (args, kwargs), None if tracer is None else tracer.declined)
+    except Exception as error:
+        show_plain_names(tracer, error, (args, kwargs))
         raise
 
 
@@ -35,18 +37,38 @@ def plain_call(fn: Any, args: Any, kwargs: Any) -> Any:
     return fn(*args, **kwargs) if kwargs else fn(*args)
 
 
-def show_plain_names(error: TypeError, given: Any, declined: type | None) -> None:
-    """Let a C function that complains of the type of a box complain of that of the value in it.
+def show_plain_names(tracer: Tracer | None, error: Exception, given: Any) -> None:
+    """Let code that complains of the type of a box complain of that of the value in it.
 
-    That is the box which has ``declined`` an operation with something else, or one that the function was given.
+    That is the box which has declined an operation with something else, one that the code was ``given``, or one that
+    a function of the user's has just given it.
     """
-    message = error.args[0] if error.args else None
-    if isinstance(message, str) and "Box" in message:
-        if declined is not None and " and '" in message:
-            message = re.sub(r"\b(Array)?Box\b", plain_name(declined), message)
-        for box in boxes_in(given):
-            message = re.sub(rf"\b{type(box).__name__}\b", plain_name(type(box.value)), message)
-        error.args = (message, *error.args[1:])
+    message, *rest = ARGS.__get__(error) or (None,)
+    if type(message) is not str or "wengert_" not in message:
+        return
+    if tracer is not None and tracer.declined is not None and " and '" in message:
+        message = renamed(message, Box, tracer.declined)
+        message = renamed(message, ArrayBox, tracer.declined)
+    for x in wrapped_in(given):
+        message = renamed(message, type(x), type(x.value))
+    for op in () if tracer is None else reversed(tracer.tape.ops):
+        if "wengert_" not in message:
+            break
+        if op.kind in ("call", "input") and isinstance(op.value, (*NUMBERS, np.ndarray)):
+            ours = ArrayBox if isinstance(op.value, np.ndarray) else Box
+            message = renamed(message, ours, type(op.value))
+    ARGS.__set__(error, (message, *rest))
+
+
+NUMBERS = (int, float, complex, np.generic)
+ARGS = vars(BaseException)["args"]  # whatever a class of the user's calls so
+
+
+def renamed(message: str, ours: type, kind: type) -> str:
+    """A message that names a class where it named one of ours: with its module, as C code calls it, or by itself."""
+    name = ours.__qualname__
+    message = message.replace(f"{ours.__module__}.{name}", full_name(kind))
+    return message.replace(ours.__name__, plain_name(kind)).replace(name, kind.__name__)
 
 
 def plain_name(kind: type) -> str:
@@ -54,12 +76,18 @@ def plain_name(kind: type) -> str:
     return kind.__name__ if flags_of(kind) & HEAP_TYPE else type_name(kind)
 
 
-def boxes_in(value: Any) -> Iterator[Box]:
-    """The boxes in nested arguments, which may be cyclic; no class of the user's is asked for items."""
+def full_name(kind: type) -> str:
+    """How CPython calls it where it says in which module it is."""
+    name = kind.__qualname__
+    return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
+
+
+def wrapped_in(value: Any) -> Iterator[Any]:
+    """What stands for values in nested arguments, which may be cyclic; no class of the user's is asked for items."""
     todo, seen = [value], set()
     while todo:
         x = todo.pop()
-        if is_one_of(type(x), BOXES):
+        if is_one_of(type(x), WRAPPERS):
             yield x
         base = next((kind for kind in NESTED if isinstance(x, kind)), None)
         if base is not None and id(x) not in seen:
@@ -67,6 +95,7 @@ def boxes_in(value: Any) -> Iterator[Box]:
             todo += reversed([*(dict.values(x) if base is dict else base.__iter__(x))])
 
 
+WRAPPERS: set[type] = {*BOXES}  # whose ``value`` is what the user's program has
 NESTED: tuple[Any, ...] = (tuple, list, dict, set, frozenset)
 
 

@@ -10,6 +10,7 @@ draw       take a plain bool, int or string out of a box, and note it as a guard
 
 from __future__ import annotations
 
+import array
 import cmath
 import gc
 import itertools
@@ -796,7 +797,7 @@ def shows_fields(container: Any, seal: Any) -> bool:
     return seal is None or (type(seal) is Held and seal.thing is owner_of(container))
 
 
-INDEXED = (list, tuple, str, bytes, bytearray, range, deque, memoryview)
+INDEXED = (list, tuple, str, bytes, bytearray, range, deque, memoryview, array.array)
 
 
 def of_class(tracer: Tracer, site: Site, cls: type, key: Any) -> Any:

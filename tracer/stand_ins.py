@@ -13,12 +13,12 @@ from typing import Any
 from . import meaning, seals, slots
 from .active import active
 from .border import STAND_INS
-from .box import BOXES
+from .box import BOXES, apart
 from .depth import room
 from .intrinsic import intrinsic
 from .kinds import is_one_of, isinstance
 from .loops import Items
-from .plain_calls import plain_call
+from .plain_calls import WRAPPERS, plain_call
 from .reads import MISSING
 from .session import Tracer
 from .slots import invoke, is_python, kind_of, plain_of, python_special, special
@@ -29,6 +29,10 @@ class StandIn:
     """Stands for ``value``, an object that the user's program has at ``site``."""
 
     __slots__ = ("site", "tracer", "value")
+
+    def __init_subclass__(cls) -> None:
+        apart(cls)
+        WRAPPERS.add(cls)
 
     def __init__(self, tracer: Tracer, site: Site, value: Any) -> None:
         self.tracer, self.site, self.value = tracer, site, value

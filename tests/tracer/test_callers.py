@@ -208,7 +208,7 @@ FILTERS = {
 }
 
 
-def told(f, choose):
+def shown_by(f, choose):
     """What is shown of NumPy's warnings, what the function gives, and whether it has left the filters alone."""
     with warnings.catch_warnings(record=True) as shown:
         warnings.resetwarnings()
@@ -238,6 +238,6 @@ def test_the_filters_of_warnings_see_the_users_module_and_line(name, inside):
             return caught(x)
 
     f, choose = (within, int) if inside else (caught, FILTERS[name])
-    expected = told(f, choose)
-    assert told(lambda x: pullback(f, x)[0], choose) == expected
+    expected = shown_by(f, choose)
+    assert shown_by(lambda x: pullback(f, x)[0], choose) == expected
     assert expected[2] and (expected[1] == [6.0, 6.0]) == (name == "error")

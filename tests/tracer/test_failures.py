@@ -8,6 +8,7 @@ import contextvars
 import ctypes
 import decimal
 import fractions
+import functools
 import inspect
 import json
 import operator
@@ -16,6 +17,7 @@ import pickle
 import re
 import struct
 import threading
+import warnings
 from _statistics import _normal_dist_inv_cdf  # a function in C that has no rule
 
 import numpy as np
@@ -830,3 +832,111 @@ def test_a_message_names_the_class_of_the_value_and_no_box(name, on):
     with wengert.jit(on), pytest.raises(TypeError) as traced:
         grad(f)(1.5)
     assert str(traced.value) == str(plain.value) and "float" in str(plain.value)
+
+
+# ------------------------------------------------------------------- what C code says of the class of a value
+
+
+class Box:
+    """Of the user's own."""
+
+    size = property(len)
+
+
+class Guessing:
+    def __init__(self, held):
+        self.held = held
+
+    def __length_hint__(self):
+        return self.held
+
+    def __iter__(self):
+        return iter([1.0])
+
+
+def code_set_to(x):
+    def f():
+        pass
+
+    f.__dict__ = x
+
+
+WRONG = {
+    "print": lambda x: print("a", sep=x),
+    "print end": lambda x: print("a", end=x),
+    "setattr": lambda x: setattr({}, x, 1),
+    "setattr of two": lambda x: setattr(x, 1, 1),
+    "setattr of a list": lambda x: setattr(x, [x], 1),
+    "getattr": lambda x: getattr(1, x),
+    "getattr of a list": lambda x: getattr(x, [x]),
+    "hasattr": lambda x: hasattr(1, x),
+    "delattr": lambda x: delattr(Box(), x),
+    "object.__setattr__": lambda x: object.__setattr__(Box(), x, 1),
+    "object.__getattribute__": lambda x: object.__getattribute__(x, "nothing"),
+    "object.__delattr__": lambda x: object.__delattr__(Box(), x),
+    "type.__setattr__": lambda x: type.__setattr__(Box, x, 1),
+    "format": lambda x: [1].__format__(x),
+    "format of it": lambda x: object.__format__(x, "s"),
+    "str": lambda x: str(b"", x),
+    "str of two": lambda x: str(b"", "ascii", x),
+    "find": lambda x: "abc".find("a", x),
+    "find in bytes": lambda x: b"abc".find(b"a", x),
+    "index": lambda x: [1, 2].index(2, x),
+    "unbound index": lambda x: list.index([1, 2], 2, x),
+    "__setitem__": lambda x: [1, 2].__setitem__(x, 1),
+    "item of an array": lambda x: array.array("d", [1.0])[x],
+    "slice of an array": lambda x: array.array("d", [1.0])[x:2],
+    "array times": lambda x: array.array("d", [1.0]) * x,
+    "property": lambda x: Box.size.__set__(x, 1),
+    "property deleted": lambda x: Box.size.__delete__(x),
+    "class": lambda x: setattr(Box(), "__class__", x),
+    "dict": lambda x: setattr(Box(), "__dict__", x),
+    "dict of a function": code_set_to,
+    "getsource": lambda x: inspect.getsource(x) if type(x) is float else x.nothing,
+    "warn": lambda x: warnings.warn("a", x),
+    "fromhex": lambda x: bytes.fromhex(x) if type(x) is float else float.fromhex(x),
+    "float.fromhex": lambda x: float.fromhex(x),
+    "vars": lambda x: vars(x),
+    "cmp_to_key": lambda x: functools.cmp_to_key(x, x),
+    "type.__call__": lambda x: type.__call__(x),
+    "join": lambda x: "".join(["a", x]),
+    "list": lambda x: list(Guessing(x)),
+    "starred": lambda x: print(*x, 1, sep=x),
+    "users": lambda x: str(b"", Box(), x),
+    "users and it": lambda x: sorted([Box(), x]),
+    "users set": lambda x: setattr(Box(), x, 1),
+}
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["derivative", "constant"])
+@pytest.mark.parametrize("x", [1.5, np.array([1.5, 2.5])], ids=["float", "array"])
+@pytest.mark.parametrize("name", WRONG)
+def test_c_code_names_the_class_of_a_value_as_in_plain_python(name, x, asks):
+    f = WRONG[name]
+    caught = []
+
+    def g(x, y):
+        try:
+            f(x)
+        except Exception as error:
+            caught.append((type(error), error.args))
+            raise
+        return y
+
+    for run in (g, grad(g, argnums=0 if asks else 1)):
+        try:
+            run(x, 2.0)
+        except Exception as error:
+            assert caught[-1] == (type(error), error.args)
+        else:
+            caught.append(None)
+    assert caught[0] == caught[1]
+
+
+def test_a_user_may_write_what_he_likes_about_a_value():
+    def f(x):
+        raise TypeError("no Box", "Box", len)
+
+    with pytest.raises(TypeError) as error:
+        grad(f)(1.0)
+    assert error.value.args == ("no Box", "Box", len)
