@@ -40,8 +40,8 @@ case(started, W, np.array([1.3, -0.4]), V, np.array([0.3, -0.2]))
 case(started, W, np.array([1.0]), V[:1], np.array([0.3, -0.2]))
 case(started, W[:1], np.array([1.3, -0.4, 0.2]), M, M[:1, :2])
 case(started, W, np.array([1.3, -0.4]), M, M[:2], axis=0)
-case(signal.filtfilt, W, np.array([1.3, -0.4]), V, padlen=2)
-case(signal.filtfilt, W[:2], np.array([1.3, -0.4]), M, axis=0, padtype=None)
+case(lambda x: signal.filtfilt(W, [1.3, -0.4], x, padlen=2), V)
+case(lambda x: signal.filtfilt(W[:2], [1.3, -0.4], x, axis=0, padtype=None), M)
 
 for mode in ("reflect", "mirror", "nearest", "wrap", "constant"):
     case(ndimage.correlate1d, V, W, mode=mode)
