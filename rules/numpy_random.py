@@ -161,7 +161,10 @@ DRAWS = {name: Draw(name) for name in FAMILIES}
 
 
 class Reordering:
-    """What a method of a generator does to the elements of an array, done to their numbers (see `numbered`)."""
+    """What a method of a generator does to the elements of an array, done to their numbers (see `numbered`).
+
+    Of a list, which is shuffled as no array is, it is given the length.
+    """
 
     __module__ = "numpy.random"  # as of `Draw`
 
@@ -169,6 +172,10 @@ class Reordering:
         self.method, self.__name__ = method, method.__name__
 
     def __call__(self, generator: Any, numbers: Any, *args: Any, **options: Any) -> Any:
+        if isinstance(numbers, int):
+            places = list(range(numbers))
+            self.method(generator, places)
+            return tuple(places)
         numbers = numbers.copy(order="K")
         found = self.method(generator, numbers, *args, **options)
         return numbers if found is None else found  # None from what writes in place

@@ -10,6 +10,7 @@ which nothing is known: an input, drawn anew at each call.
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,10 @@ def reorder(fn: Any, tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     named = "a" if fn.__name__ == "choice" else "x"
     elements = given.pop(0) if given else options.pop(named, None)
     in_place = fn.__name__ == "shuffle"
+    if in_place and type(elements) is list and has_box(elements) and not given and not options:
+        order = opaque(tracer, site, REORDERINGS[fn], (generator, len(elements)), {})
+        items = [call(tracer, site, operator.getitem, (elements, i), {}) for i in order]
+        return call(tracer, site, operator.setitem, (elements, slice(None), items), {})
     if is_one_of(type(elements), (list, tuple)) and not in_place and has_box(elements):
         elements = call(tracer, site, np.asarray, (elements,), {})
     if options.get("out") is not None or not is_gathered(elements, in_place):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second
 
-from wengert import grad, pullback, value_and_grad
+from wengert import grad, pullback, stop_gradient, value_and_grad
 from wengert.tracer.errors import NoRuleError
 
 case = Table()
@@ -195,3 +195,29 @@ def test_a_reordering_leaves_the_generator_as_plain_numpy_does(name):
         x = np.cos(np.arange(4.0) + i)
         assert slope(x)[0] == f(x, plain)
         assert rng.bit_generator.state == plain.bit_generator.state
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_a_list_is_shuffled_whatever_lies_in_it(make):
+    """Two items may be one number, of which one has a derivative and the other has none."""
+
+    def f(x, given, rng, fixed=None):
+        numbers = [x, stop_gradient(x) if fixed is None else fixed, x * 1.0, 3.0, abs(x)]
+        rng.shuffle(numbers)
+        arrays = [np.array([x, 2.0]), np.array([3.0 * x])]
+        rng.shuffle(arrays)
+        given[:] = [x, 1.0, x * x]
+        rng.shuffle(given)
+        weighted = sum(w * y for w, y in enumerate(numbers + given))
+        return weighted + np.concatenate(arrays)[1] * rng.uniform()
+
+    rng, plain = make(2), make(2)
+    slope = value_and_grad(lambda x, given: f(x, given, rng))
+    for i in range(12):
+        x, given, expected, before = 1.5 + 0.1 * i, [], [], copy.deepcopy(plain)
+        value, dx = slope(x, given)
+        assert value == f(x, expected, plain)
+        assert given == expected
+        assert rng.uniform() == plain.uniform()
+        up, down = [f(x + h, [], copy.deepcopy(before), x) for h in (1e-6, -1e-6)]
+        assert dx == pytest.approx((up - down) / 2e-6, rel=1e-6)
