@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from .numpy_random import FAMILIES, Family
+from .numpy_random import FAMILIES, REORDERINGS, Family
 from .registry import CALLER, MUTATOR, NONDIFF, QUERY, RRULE, lookup
 
 STATUS = {RRULE: "rule", CALLER: "rule", NONDIFF: "nondiff", QUERY: "query", MUTATOR: "writes"}
@@ -123,9 +123,9 @@ KINDS: dict[str, dict[str, str]] = {
         "numpy": """busday_count busday_offset datetime64 datetime_as_string datetime_data is_busday timedelta64"""
     },
     "draw": {
-        "numpy.random": """beta binomial bytes chisquare choice dirichlet f geometric hypergeometric logseries
-            multinomial negative_binomial noncentral_chisquare noncentral_f permutation poisson rand randint randn
-            random random_integers random_sample ranf sample shuffle standard_cauchy standard_exponential
+        "numpy.random": """beta binomial bytes chisquare dirichlet f geometric hypergeometric logseries
+            multinomial negative_binomial noncentral_chisquare noncentral_f poisson rand randint randn
+            random random_integers random_sample ranf sample standard_cauchy standard_exponential
             standard_gamma standard_normal standard_t wald zipf"""
     },
     "state": {
@@ -171,6 +171,8 @@ def status(space: str, name: str) -> tuple[str, str] | None:
         return STATUS[rule.kind], ""
     if space == "numpy.random" and name in FAMILIES:
         return "rule", taken_out(FAMILIES[name])
+    if space == "numpy.random" and name in {method.__name__ for method in REORDERINGS}:
+        return "rule", "a gather, by indices that are drawn"
     if name in known(space):
         return known(space)[name]
     if space == "ufunc":

@@ -10,7 +10,7 @@ import numpy as np
 
 from .broadcasting import broadcast_axes, cast, is_integral, is_sequence, unbroadcast
 from .registry import mutates, nondiff, query, rrule
-from .zeros import conj, is_plain, ratio
+from .zeros import conj, cotangent_dtype, is_plain, ratio
 
 
 def setitem(x: Any, index: Any, value: Any) -> Any:
@@ -158,7 +158,7 @@ def at_places(x: Any, places: Any) -> Any:
 @rrule(at_places)
 def _at_places(x, places):
     def pullback(dz):
-        d = scatter(dz, places, (np.size(x),), dz.dtype)
+        d = scatter(dz, places, (np.size(x),), cotangent_dtype(x))
         return unbroadcast(np.reshape(d, np.shape(x)), x), None
 
     return at_places(x, places), pullback

@@ -10,6 +10,7 @@ family     a distribution with parameters that can be taken out: how its values 
 refused    a parameter that is inseparable from the randomness (the shape of gamma): a gradient to it is an error.
 noise      what is drawn, apart from location and scale.
 place      location and scale of a family, as functions of its parameters.
+reordering a method that moves or picks elements by chance, whatever they are: a gather, whose indices are drawn.
 """
 
 from __future__ import annotations
@@ -157,6 +158,45 @@ class Draw:
 
 
 DRAWS = {name: Draw(name) for name in FAMILIES}
+
+
+class Reordering:
+    """What a method of a generator does to the elements of an array, done to their numbers (see `numbered`).
+
+    Of a list, which is shuffled as no array is, it is given the length.
+    """
+
+    __module__ = "numpy.random"  # as of `Draw`
+
+    def __init__(self, method: Any) -> None:
+        self.method, self.__name__ = method, method.__name__
+
+    def __call__(self, generator: Any, numbers: Any, *args: Any, **options: Any) -> Any:
+        if isinstance(numbers, int):
+            places = list(range(numbers))
+            self.method(generator, places)
+            return tuple(places)
+        numbers = numbers.copy(order="K")
+        found = self.method(generator, numbers, *args, **options)
+        return numbers if found is None else found  # None from what writes in place
+
+
+REORDERINGS = {
+    method: Reordering(method)
+    for cls in STREAMS
+    for name in ("permutation", "permuted", "shuffle", "choice")
+    if (method := getattr(cls, name, None)) is not None
+}
+
+
+def numbered(x: Any) -> Any:
+    """The numbers of the elements of ``x``, counted along the rows, in an array that lies in memory as ``x`` does."""
+    numbers = np.empty_like(x, np.intp)
+    numbers[...] = np.arange(numbers.size).reshape(numbers.shape)
+    return numbers
+
+
+nondiff(numbered)
 
 
 def served(known: tuple[Any, Any], fn: Any, args: Sequence[Any] | None) -> tuple[Any, ...]:

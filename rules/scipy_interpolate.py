@@ -1,8 +1,9 @@
-"""Splines: in the places where they are evaluated, and in the data that they interpolate.
+"""Splines and grids: in the places where they are evaluated, and in the data that they interpolate.
 
 A piecewise polynomial is evaluated by C code, which is differentiated as the polynomial itself; what SciPy does
 to find its coefficients (CubicSpline, PchipInterpolator, ...) is Python, and traced. A B-spline is linear in its
-coefficients, and its coefficients in the data: for these, the knots are constants.
+coefficients, and its coefficients in the data: for these, the knots are constants. On a regular grid, C code finds the
+cell of each place and where it lies in that, and blends the corners of a cell in two dimensions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from .broadcasting import unbroadcast
 from .elementwise import unknown
 from .equivalents import like
 from .registry import caller, nondiff, rrule
+from .zeros import ratio
 
 
 def interval(x: Any, xp: Any, periodic: bool) -> tuple[Any, Any]:
@@ -173,3 +175,73 @@ def make_interp_spline(engine, x, y, k=3, t=None, bc_type=None, axis=0, check_fi
     made = interpolate.make_interp_spline(engine.plain(x), engine.plain(y), k, t, bc_type)
     vars(core(made))[held(core(made), "c")] = engine.record(coefficients, x, y, k, t, bc_type)
     return made
+
+
+grids = getattr(interpolate, "_rgi_cython", None)  # which older versions do not have
+
+
+def find_indices(grid, xi):
+    z = indices, _ = grids.find_indices(grid, xi)
+
+    def pullback(dz):
+        if dz[1] is None:
+            return (None,)
+        scales = np.stack([ratio(1.0, x[i + 1] - x[i]) for x, i in zip(grid, indices)])
+        return [unknown("the grid") for _ in grid], dz[1] * scales
+
+    return z, pullback
+
+
+def blended(values: Any, indices: Any, distances: Any, grid: Any) -> Any:
+    """The corners of the cells in which places lie, by their distances from these."""
+    out = np.empty(np.shape(indices)[1], values.dtype)
+    return grids.evaluate_linear_2d(values, indices, distances, grid, out)
+
+
+def as_whole(indices: Any) -> Any:
+    """Indices of which `like` has made numbers with a derivative."""
+    return np.asarray(indices).astype(np.intp)
+
+
+nondiff(as_whole)
+
+
+@like(blended)
+def corners(values, indices, distances, grid):
+    (i, j), (y, z) = as_whole(indices), distances
+    upper = values[i, j] * (1 - z) + values[i, j + 1] * z
+    lower = values[i + 1, j] * (1 - z) + values[i + 1, j + 1] * z
+    return upper * (1 - y) + lower * y
+
+
+def evaluate_linear_2d(engine, values, indices, norm_distances, grid, out):
+    return engine.record(blended, values, indices, norm_distances, grid)  # in an array of its own
+
+
+interpnd = getattr(interpolate, "_interpnd", None)
+
+
+def coordinates(points: Any, ndim: Any = None) -> Any:
+    """Places, one a row, in an array of their own."""
+    return interpnd._ndim_coords_from_arrays(points, ndim).copy()
+
+
+@like(coordinates)
+def rows(points, ndim=None):
+    if isinstance(points, tuple) and len(points) == 1:
+        points = points[0]
+    if isinstance(points, tuple):
+        return np.stack(np.broadcast_arrays(*points), axis=-1)
+    points = np.asarray(points)
+    return np.reshape(points, (-1, ndim or 1)) if np.ndim(points) == 1 else points
+
+
+def coordinates_from_arrays(engine, points, ndim=None):
+    return engine.record(coordinates, points, engine.plain(ndim))
+
+
+if interpnd is not None:
+    caller(interpnd._ndim_coords_from_arrays)(coordinates_from_arrays)
+if grids is not None:
+    rrule(grids.find_indices)(find_indices)
+    caller(grids.evaluate_linear_2d)(evaluate_linear_2d)

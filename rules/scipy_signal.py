@@ -8,8 +8,8 @@ import numpy as np
 from scipy import signal
 
 from .broadcasting import settled, unbroadcast
-from .equivalents import like
-from .registry import rrule
+from .equivalents import like, rule_of
+from .registry import Operand, rrule
 from .zeros import conj
 
 
@@ -77,15 +77,35 @@ def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     return z[k // 2 : k // 2 + n, l // 2 : l // 2 + m]  # where the middle is, for even sizes
 
 
+def from_state(b, a, x, axis=-1, zi: Operand = None):
+    """`signal.lfilter` with initial conditions, by filters that start from rest.
+
+    The state of a filter is added to its first outputs before they are fed back; and what it leaves behind is what
+    it would go on to give, were nothing fed back. Both are in terms of a first coefficient of one.
+    """
+    along, q, x = settled(axis) % np.ndim(x), np.reshape(a, -1), np.asarray(x)
+    q, one, zi = q / q[0], np.ones(1), np.asarray(zi)
+    n, count = np.shape(x)[along], np.shape(zi)[along]
+    across = list(np.shape(x))
+    zeros = lambda size: np.zeros([*across[:along], size, *across[along:][1:]])
+    zi = zi + zeros(1)
+    y = signal.lfilter(b, a, np.concatenate((x, zeros(count)), along), axis=along)
+    y = y + signal.lfilter(one, q, np.concatenate((zi, zeros(n)), along), axis=along)
+    y = np.moveaxis(y, along, -1)
+    zf = signal.lfilter(q, one, y[..., n:])
+    return np.moveaxis(y[..., :n], -1, along), np.moveaxis(zf, -1, along)
+
+
+started = rule_of(signal.lfilter, from_state, ["b", "a", "x", "zi"], False)
+
+
 @rrule(signal.lfilter)
-def lfilter(b, a, x, axis=-1, zi=None):
-    y = signal.lfilter(b, a, x, axis, zi)
+def lfilter(b, a, x, axis=-1, zi: Operand = None):
+    if zi is not None:
+        return started(b, a, x, axis=axis, zi=zi)
+    y = signal.lfilter(b, a, x, axis)
 
     def pullback(dy):
-        if zi is not None:
-            raise NotImplementedError(
-                "the derivative of lfilter is not known with initial conditions zi="
-            )
         along = settled(axis)
         p, q = np.atleast_1d(b), np.atleast_1d(a)
         backward = lambda p, d: np.flip(signal.lfilter(p, q, np.flip(d, along), axis=along), along)

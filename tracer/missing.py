@@ -13,12 +13,13 @@ import ast
 import inspect
 import operator
 import sys
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from .box import BOXES
-from .kinds import attribute, isinstance
+from .kinds import HEAP_TYPE, attribute, flags_of, is_one_of, isinstance
 from .places import WITH_A_RULE, blame, in_words, is_others
 from .tape import Op, Site, caller_of
 
@@ -50,6 +51,8 @@ def no_rule(
 ) -> str:
     """What to tell a user about a callable that cannot be differentiated: it gave ``value`` for these arguments."""
     module, name = address(fn)
+    if flags_of(type(fn)) & HEAP_TYPE and is_one_of(type(attribute(fn, "__wrapped__")), IN_PYTHON):
+        return f"{place or blame(site)}: {full_name(fn)} {why}: it is called by a wrapper in C\n{UNWRAPPED}"
     if module is None and is_others(site.filename):  # nobody can call something else there
         short = name.rpartition(".")[2]
         return f"{place or blame(site)}: {short} {why}\n{IN_A_FUNCTION}"
@@ -73,6 +76,13 @@ def full_name(fn: Any) -> str:
 IN_A_FUNCTION = (
     "put all that is done with it into a function from numbers and arrays to numbers and arrays, and let finite "
     f"differences stand in with @wengert.numeric_rule above it; or {WITH_A_RULE} (docs/errors.md#compiled-code)"
+)
+
+
+IN_PYTHON = (FunctionType, MethodType)
+UNWRAPPED = (
+    "call what it wraps, __wrapped__, or write the decorator in Python; those of wrapt are in Python with "
+    "WRAPT_DISABLE_EXTENSIONS=1 in the environment"
 )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second
 
-from wengert import grad, pullback, value_and_grad
+from wengert import grad, pullback, stop_gradient, value_and_grad
 from wengert.tracer.errors import NoRuleError
 
 case = Table()
@@ -52,6 +52,36 @@ for old in (False, True):
     case(lambda m, old=old: drawn("vonmises", old=old)(m, 2.0), S)
     case(lambda m, old=old: drawn("multivariate_normal", 4, old=old)(m, np.eye(3)), S)
 case(lambda loc, scale: np.random.default_rng(1).normal(scale=scale, size=3, loc=loc), 0.3, S)
+
+
+def in_place(name, *options, old=False):
+    """What is drawn by writing into an array."""
+
+    def draw(x):
+        y = x * 1.0
+        drawn(name, *options, old=old)(y)
+        return y
+
+    return draw
+
+
+V = np.linspace(-1.0, 2.0, 6)
+for old in (False, True):
+    case(drawn("permutation", old=old), V)
+    case(drawn("permutation", old=old), M)
+    case(in_place("shuffle", old=old), V)
+    case(in_place("shuffle", old=old), M)
+    case(drawn("choice", old=old), V)
+    case(drawn("choice", 9, old=old), V)
+    case(drawn("choice", size=(2, 2), replace=False, old=old), V)
+case(drawn("permutation", axis=1), M)
+case(drawn("permuted"), M)
+case(drawn("permuted", axis=1), M)
+case(in_place("shuffle", 1), M)
+case(drawn("choice", size=2, axis=1, p=[0.2, 0.5, 0.3]), M)
+case(lambda x: drawn("permutation")([x[3], x[0], 1.0, x[2]]), V)
+case(lambda x: drawn("choice", size=2)((x[3], x[0], x[2])), V)
+case(lambda x: np.random.default_rng(1).choice(size=4, a=x), V)
 
 
 @case.each
@@ -137,3 +167,57 @@ def test_the_global_generator_is_left_as_plain_numpy_leaves_it():
         np.testing.assert_array_equal(back(np.ones(2))[0], np.random.standard_normal(2))
     finally:
         np.random.set_state(before)
+
+
+def test_a_reordering_goes_by_where_the_elements_lie():
+    x = np.asfortranarray(M)
+    for f in (drawn("permuted"), drawn("permutation", axis=1), drawn("choice", 2, axis=1)):
+        value, back = pullback(f, x)
+        np.testing.assert_array_equal(value, f(x))
+        assert value.strides == f(x).strides
+        assert np.sum(back(value)[0] * x) == pytest.approx(np.sum(value**2))
+
+
+@pytest.mark.parametrize("name", ["permutation", "permuted", "shuffle", "choice"])
+def test_a_reordering_leaves_the_generator_as_plain_numpy_does(name):
+    rng = np.random.default_rng(2)
+    plain = copy.deepcopy(rng)
+
+    def f(x, rng=rng):
+        y = x * 2.0
+        moved = getattr(rng, name)(y)
+        first = rng.uniform()
+        return np.sum((y if moved is None else moved) * W4) * first
+
+    W4 = np.array([1.0, 2.0, 3.0, 4.0])
+    slope = value_and_grad(f)
+    for i in range(12):
+        x = np.cos(np.arange(4.0) + i)
+        assert slope(x)[0] == f(x, plain)
+        assert rng.bit_generator.state == plain.bit_generator.state
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_a_list_is_shuffled_whatever_lies_in_it(make):
+    """Two items may be one number, of which one has a derivative and the other has none."""
+
+    def f(x, given, rng, fixed=None):
+        numbers = [x, stop_gradient(x) if fixed is None else fixed, x * 1.0, 3.0, abs(x)]
+        rng.shuffle(numbers)
+        arrays = [np.array([x, 2.0]), np.array([3.0 * x])]
+        rng.shuffle(arrays)
+        given[:] = [x, 1.0, x * x]
+        rng.shuffle(given)
+        weighted = sum(w * y for w, y in enumerate(numbers + given))
+        return weighted + np.concatenate(arrays)[1] * rng.uniform()
+
+    rng, plain = make(2), make(2)
+    slope = value_and_grad(lambda x, given: f(x, given, rng))
+    for i in range(12):
+        x, given, expected, before = 1.5 + 0.1 * i, [], [], copy.deepcopy(plain)
+        value, dx = slope(x, given)
+        assert value == f(x, expected, plain)
+        assert given == expected
+        assert rng.uniform() == plain.uniform()
+        up, down = [f(x + h, [], copy.deepcopy(before), x) for h in (1e-6, -1e-6)]
+        assert dx == pytest.approx((up - down) / 2e-6, rel=1e-6)

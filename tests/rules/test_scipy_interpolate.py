@@ -51,6 +51,27 @@ case(lambda y, xp: interpolate.interp1d(X, y)(xp), Y, XP)
 case(lambda y, xp: interpolate.interp1d(X, y, kind="cubic")(xp), Y, XP, case=SINGLE)
 case(lambda xp: interpolate.interp1d(X, YY, axis=0)(xp), XP)
 
+T = np.array([-1.0, 0.5, 1.5])
+G = np.outer(Y, [0.4, -1.1, 0.7])
+AT = np.array([[0.3, -0.4], [2.2, 0.9], [3.1, -0.7], [0.9, 1.2]])
+BEYOND = {"bounds_error": False, "fill_value": None}
+
+
+def on_grid(v, x, axes=(X, T), **options):
+    return interpolate.RegularGridInterpolator(axes, v, **options)(x)
+
+
+case(on_grid, G, AT)
+case(on_grid, G, AT[0])
+case(lambda x, y: on_grid(G, (x, y)), AT[:, 0], AT[:2, None, 1])
+case(on_grid, G * (1 + 2j), AT)
+case(on_grid, G, 3 * AT, **BEYOND)
+case(on_grid, G, 3 * AT, bounds_error=False, fill_value=7.0)
+case(on_grid, G, AT, axes=(X[::-1], T))
+case(on_grid, Y, AT[:, :1], axes=(X,))
+case(on_grid, G[..., None] * T, np.hstack((AT, AT[:, :1] / 4)), axes=(X, T, T))
+case(lambda x: interpolate.interpn((X, T), G, x), AT)
+
 
 @case.each
 def test_gradient(case):

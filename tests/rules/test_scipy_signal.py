@@ -31,6 +31,18 @@ case(signal.lfilter, W, np.array([1.0]), V)
 case(signal.lfilter, W[:1], np.array([1.3, -0.4, 0.2]), M)
 case(signal.lfilter, W, np.array([1.3, -0.4]), M, axis=0)
 
+
+def started(b, a, x, zi, axis=-1):
+    return signal.lfilter(b, a, x, axis, zi)
+
+
+case(started, W, np.array([1.3, -0.4]), V, np.array([0.3, -0.2]))
+case(started, W, np.array([1.0]), V[:1], np.array([0.3, -0.2]))
+case(started, W[:1], np.array([1.3, -0.4, 0.2]), M, M[:1, :2])
+case(started, W, np.array([1.3, -0.4]), M, M[:2], axis=0)
+case(lambda x: signal.filtfilt(W, [1.3, -0.4], x, padlen=2), V)
+case(lambda x: signal.filtfilt(W[:2], [1.3, -0.4], x, axis=0, padtype=None), M)
+
 for mode in ("reflect", "mirror", "nearest", "wrap", "constant"):
     case(ndimage.correlate1d, V, W, mode=mode)
     case(ndimage.convolve1d, V, W, mode=mode, origin=1)
@@ -68,8 +80,6 @@ def test_single_precision(case):
 def test_what_is_not_known_is_refused():
     with pytest.raises(NoRuleError, match="zeros outside"):
         grad(lambda m: signal.convolve2d(m, K, boundary="wrap").sum())(M)
-    with pytest.raises(NoRuleError, match="zi="):
-        grad(lambda v: signal.lfilter(W, [1.0], v, zi=np.zeros(2))[0].sum())(V)
 
     def f(v):
         out = np.zeros_like(v)

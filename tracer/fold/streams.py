@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...rules.numpy_random import DRAWS, reparameterised
+from ...rules.numpy_random import DRAWS, REORDERINGS, reparameterised
 from ...rules.words import with_article
 from ..draws import parameters_of
 from ..kinds import static
@@ -124,6 +124,8 @@ def of_any(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs:
             return by_noise(recorder, key, DRAWS[name], args[0], *bound)
     if any(map(may_have_slope, found[1:])):
         return refuse(f"{name} is given numbers that may have a derivative")
+    if fn in REORDERINGS and may_be_gathered([*args[1:], *kwargs.values()][:1]):
+        return refuse(f"{name} is given numbers or an array")  # where the tracer may draw indices
     value, make = value_of(recorder, fn, args, kwargs)
     if type(value) not in NUMBERS and not is_of_numpy(value):
         return refuse(f"{name} gives {with_article(type(value).__name__)}")
@@ -132,6 +134,17 @@ def of_any(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs:
         own, fn, found, of, lambda given: make(own, fn, given, of, recorder.region, frame)
     )
     return boxed(recorder, value, op)
+
+
+def may_be_gathered(elements: Any) -> bool:
+    """Whether these may be traced elements, which `draws.reorder` gathers: any but whole numbers."""
+    found: list[Any] = []
+    frame_of(elements, {}, found)
+    values = [plain(x) for x in found]
+    return any(
+        type(x) is not int and (type(x) is not np.ndarray or x.dtype.kind not in "biu")
+        for x in values
+    )
 
 
 def value_of(recorder: Recorder, fn: Any, args: tuple[Any, ...], kwargs: Any) -> tuple[Any, Any]:
