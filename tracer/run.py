@@ -305,7 +305,8 @@ class _Surroundings:
             while frame.f_back is not None and not is_user_code(frame.f_code):
                 frame = frame.f_back
             if let_through and is_user_code(frame.f_code):
-                return filters.give_again(shown, frame)
+                filters.give_again(shown, frame)
+                return
             shown.filename, shown.lineno = frame.f_code.co_filename, frame.f_lineno or 0
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:
