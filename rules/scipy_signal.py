@@ -83,15 +83,13 @@ def from_state(b, a, x, axis=-1, zi: Operand = None):
     The state of a filter is added to its first outputs before they are fed back; and what it leaves behind is what
     it would go on to give, were nothing fed back. Both are in terms of a first coefficient of one.
     """
-    along, q, x = settled(axis) % np.ndim(x), np.reshape(a, -1), np.asarray(x)
-    q, one, zi = q / q[0], np.ones(1), np.asarray(zi)
-    n, count = np.shape(x)[along], np.shape(zi)[along]
-    across = list(np.shape(x))
-    zeros = lambda size: np.zeros([*across[:along], size, *across[along:][1:]])
-    zi = zi + zeros(1)
-    y = signal.lfilter(b, a, np.concatenate((x, zeros(count)), along), axis=along)
-    y = y + signal.lfilter(one, q, np.concatenate((zi, zeros(n)), along), axis=along)
-    y = np.moveaxis(y, along, -1)
+    x, zi, a, one = np.asarray(x), np.asarray(zi), np.reshape(a, -1), np.ones(1)
+    along, q = settled(axis) % np.ndim(x), a / a[0]
+    n, count, across = np.shape(x)[along], np.shape(zi)[along], list(np.shape(x))
+    shape = lambda size: [*across[:along], size, *across[along + 1 :]]
+    fed = signal.lfilter(b, a[:1], np.concatenate((x, np.zeros(shape(count))), along), axis=along)
+    state = np.concatenate((np.broadcast_to(zi, shape(count)), np.zeros(shape(n))), along)
+    y = np.moveaxis(signal.lfilter(one, q, fed + state, axis=along), along, -1)
     zf = signal.lfilter(q, one, y[..., n:])
     return np.moveaxis(y[..., :n], -1, along), np.moveaxis(zf, -1, along)
 
@@ -110,9 +108,8 @@ def lfilter(b, a, x, axis=-1, zi: Operand = None):
         p, q = np.atleast_1d(b), np.atleast_1d(a)
         backward = lambda p, d: np.flip(signal.lfilter(p, q, np.flip(d, along), axis=along), along)
         dx = backward(p, dy)
-        one = np.ones(1)
         # y = b/a x: along b it changes by x/a, along a by -y/a, both delayed.
-        by_b, by_a = signal.lfilter(one, q, x, axis=along), signal.lfilter(one, q, y, axis=along)
+        by_b, by_a = signal.lfilter(1.0, q, x, axis=along), signal.lfilter(1.0, q, y, axis=along)
         db = delayed_products(dy, by_b, np.size(b), along)
         da = -delayed_products(dy, by_a, np.size(a), along)
         shaped = lambda d, like: unbroadcast(np.reshape(d, np.shape(like)), like)
