@@ -299,12 +299,11 @@ class _Surroundings:
         return places.is_ours(frame) or self.internal(frame)
 
     def show_at_user(self, shown: warnings.WarningMessage) -> None:
-        if shown.filename.startswith(OURS):
-            frame = sys._getframe(1)
-            let_through = filters.is_let_through(shown, frame)
-            while frame.f_back is not None and not is_user_code(frame.f_code):
-                frame = frame.f_back
-            if let_through and is_user_code(frame.f_code):
+        frame = sys._getframe(1)
+        let_through = filters.is_let_through(shown, frame)
+        if let_through or shown.filename.startswith(OURS):
+            frame = users_frame(frame)
+            if let_through:
                 filters.give_again(shown, frame)
                 return
             shown.filename, shown.lineno = frame.f_code.co_filename, frame.f_lineno or 0
@@ -316,6 +315,16 @@ class _Surroundings:
 
 
 surroundings = _Surroundings()
+
+
+def users_frame(frame: types.FrameType) -> types.FrameType:
+    """The frame of the user's traced code, outwards from one of ours; where there is none, of what has called us."""
+    caller, outer = None, frame
+    while outer.f_back is not None and not is_user_code(outer.f_code):
+        outer = outer.f_back
+        if caller is None and not places.is_library(outer.f_code.co_filename):
+            caller = outer
+    return outer if is_user_code(outer.f_code) or caller is None else caller
 
 
 def is_user_code(code: types.CodeType) -> bool:
