@@ -109,6 +109,25 @@ def by_counted(records: Any, n: int) -> float:
     return total
 
 
+def by_arrays(records: Any, n: int) -> float:
+    total = 0.0
+    for i in range(n):
+        points, weight, (others, scale) = records[i % len(records)]
+        total += np.sum(np.tanh(points)) * weight + np.mean(scale * points * others)
+    return total
+
+
+def by_some_arrays(records: Any, n: int) -> float:
+    total = 0.0
+    for i in range(n):
+        name, value = records[i % len(records)]
+        if name == "a":
+            total += np.sum(value * value)
+        else:
+            total += value * i
+    return total
+
+
 def by_mixed(model: Any, n: int) -> float:
     total = 0.0
     for i in range(n):
@@ -140,6 +159,15 @@ def counted() -> tuple[Any, ...]:
     return rng.random() < 0.5, rng.randint(1, 3), [0.5, 1.5], rng.random()
 
 
+def arrays() -> tuple[Any, ...]:
+    points = np.array([rng.random() for _ in range(rng.randint(1, 4))])
+    return points, rng.random(), (points + 0.5, np.float64(rng.random()))
+
+
+def some_array() -> tuple[Any, ...]:
+    return rng.choice([("a", np.array([rng.random(), 2.0])), ("b", rng.random())])
+
+
 def several(make: Callable[[], Any]) -> list[Any]:
     return [make() for _ in range(rng.randint(1, 4))]
 
@@ -151,6 +179,8 @@ CASES: list[tuple[Any, Callable[[], Any]]] = [
     (by_numbered, lambda: {0: rng.random(), 1: rng.random(), 2: rng.choice([1, 0.5])}),
     (by_records, lambda: several(record)),
     (by_counted, lambda: several(counted)),
+    (by_arrays, lambda: several(arrays)),
+    (by_some_arrays, lambda: several(some_array)),
     (by_mixed, lambda: {"parts": several(tree), "by": {"k": rng.random(), "most": 1.5}}),
 ]
 
@@ -294,6 +324,37 @@ def test_a_late_pullback_has_the_object_as_it_was() -> None:
             old.tag = old.kids[0].tag = "a"
             expected = pullback(by_tree, old, n)[1](3)
         assert_close(back(3), expected)
+
+
+def test_a_late_pullback_has_the_arrays_as_they_were() -> None:
+    for n in range(1, 12):
+        records = several(arrays)
+        with jit(False):
+            old = [(x.copy(), *rest) for x, *rest in records]
+            expected = pullback(by_arrays, old, n)[1](3)
+        _, back = pullback(by_arrays, records, n)
+        for points, *_ in records:
+            points[:] = 7.0
+        assert_close(back(3), expected)
+
+
+def test_an_array_that_is_written_to_is_not_read_only_for_it() -> None:
+    def f(records: Any, n: int) -> float:
+        total = 0.0
+        for i in range(n):
+            points, weight, _ = records[i % len(records)]
+            points *= 0.5
+            total += np.sum(points) * weight
+        return total
+
+    for n in range(1, 12):
+        records = several(arrays)
+        other, given = ([(x.copy(), *rest) for x, *rest in records] for _ in range(2))
+        value, gradient = value_and_grad(f)(records, n)
+        assert value == f(other, n)
+        np.testing.assert_equal([x[0] for x in records], [x[0] for x in other])
+        with jit(False):
+            assert_close(gradient, value_and_grad(f)(given, n)[1])
 
 
 def test_an_object_that_says_when_it_dies_is_not_copied() -> None:

@@ -637,6 +637,8 @@ class Recorder:
         """A tuple as a memory holds it."""
         if type(x) is tuple:
             return tuple(map(self.held, x))
+        if type(x) is not Box and is_of_numpy(x):  # in an argument
+            return self.read_only(x)
         if type(x) is not str or self.loose < TEXTS:
             return self.loosened(x)
         self.met = TEXTS
