@@ -234,14 +234,16 @@ nondiff(occurrence)
 def _at(ufunc: np.ufunc) -> None:
     def at(a, indices, *b):
         numbers = np.reshape(np.arange(np.size(a)), np.shape(a))[indices]
-        b = [np.reshape(np.broadcast_to(x, np.shape(numbers)), -1) for x in b]
+        shape = np.shape(numbers)
+        b = [np.reshape(np.broadcast_to(x, shape), -1) if np.ndim(x) else x for x in b]
         numbers = np.reshape(numbers, -1)
         count = occurrence(numbers)
         y = np.reshape(a, -1)
         for i in range(int(np.max(count, initial=-1)) + 1):
             turn = np.equal(count, i)
             here = numbers[turn]
-            y = setitem(y, here, ufunc(y[here], *[x[turn] for x in b]))
+            given = [x[turn] if np.ndim(x) else x for x in b]  # by one number, NumPy takes a square
+            y = setitem(y, here, ufunc(y[here], *given))
         return np.reshape(y, np.shape(a))
 
     mutates(ufunc.at)(at)

@@ -177,7 +177,7 @@ def make_interp_spline(engine, x, y, k=3, t=None, bc_type=None, axis=0, check_fi
     return made
 
 
-grids = getattr(interpolate, "_rgi_cython", None)  # which older versions do not have
+grids: Any = getattr(interpolate, "_rgi_cython", None)  # which older versions do not have
 
 
 def find_indices(grid, xi):
@@ -218,7 +218,7 @@ def evaluate_linear_2d(engine, values, indices, norm_distances, grid, out):
     return engine.record(blended, values, indices, norm_distances, grid)  # in an array of its own
 
 
-interpnd = getattr(interpolate, "_interpnd", None)
+interpnd: Any = getattr(interpolate, "_interpnd", None)
 
 
 def coordinates(points: Any, ndim: Any = None) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from fold.comparing import compare, followed
+from wengert import value_and_grad
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
 
@@ -166,3 +168,26 @@ def test_a_frozen_object_stays_frozen() -> None:
         return p.x * p.y
 
     compare(f)
+
+
+class Private:
+    def __init__(self, value: float) -> None:
+        object.__setattr__(self, "value", value)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_"):
+            asked.append(name)
+        return object.__getattribute__(self, name)
+
+
+asked: list[str] = []
+
+
+def test_an_object_is_not_asked_for_its_dict() -> None:
+    def f(x: float) -> float:
+        thing = Private(x)
+        return thing.value * x
+
+    for k in range(6):
+        assert value_and_grad(f)(1.0 + k) == ((1.0 + k) ** 2, 2.0 * (1.0 + k))
+    assert asked == []

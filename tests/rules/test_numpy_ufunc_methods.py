@@ -134,3 +134,18 @@ def test_a_reduction_that_is_no_fold_has_no_gradient(ufunc):
     else:
         with pytest.raises(NoRuleError, match="leaves elements out"):
             grad(ufunc.reduce)(x)
+
+
+@pytest.mark.parametrize("exponent", [2, 0.5, 3.0, -1.0, np.array(2.0)])
+def test_at_is_told_one_number_as_numpy_is(exponent):
+    """NumPy squares and takes roots for one exponent: to the bit."""
+    for x in np.random.default_rng(1).uniform(0.5, 2.0, (40, 2)):
+        y = x.copy()
+        np.power.at(y, [1, 1], exponent)
+
+        def f(x):
+            z = x.copy()
+            np.power.at(z, [1, 1], exponent)
+            return z
+
+        assert pullback(f, x)[0].tobytes() == y.tobytes()

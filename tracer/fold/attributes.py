@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ...rules.words import with_article
-from ..kinds import MISSING, flags_of, isinstance, static
+from ..kinds import MISSING, flags_of, isinstance, own_dict, static
 from ..reads import HEAP_TYPE
 from . import arrays, equivalents, streams, substitutes
 from .basics import CONTAINERS, NUMBERS, decided, is_constant, is_object, loaded, now, plain, refuse
@@ -166,7 +166,7 @@ def is_slot(kind: type, found: Any, name: str) -> bool:
 def attributes_of(obj: Any, found: Any, name: str) -> dict[str, Any]:
     """What an object has of its own: its attributes, or what lies in the slot that was found for a name."""
     if not is_slot(type(obj), found, name):
-        return {} if static(type(obj), "__dict__") is MISSING else vars(obj)
+        return own_dict(obj) or {}
     try:
         return {name: found.__get__(obj)}
     except AttributeError:
@@ -199,4 +199,4 @@ def assigned(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
     if static(kind, "__dict__") is MISSING:
         refuse(f"{with_article(kind.__name__)} has no slot {name}")
     stored(recorder, key, obj, name, x)
-    obj.__dict__[name] = x
+    own_dict(obj)[name] = x
