@@ -6,13 +6,18 @@ all of these through to what shows warnings; and that gives them again, where th
 
 from __future__ import annotations
 
+import contextlib
 import re
+import threading
 import types
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 OWN_MODULES = re.compile(r"wengert\.(tracer|rules|transforms)\.")
 LET_THROUGH: Any = ("always", None, Warning, OWN_MODULES, 0)
+# While a call is recorded, which is done again: what warns there is not to count as told.
+RECORDED: Any = ("always", None, Warning, re.compile(r"(numpy|scipy)\."), 0)
 
 changed: list[
     list[Any]
@@ -53,6 +58,32 @@ def is_let_through(shown: warnings.WarningMessage, frame: Any) -> bool:
     while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != place:
         frame = frame.f_back
     return frame is not None and bool(OWN_MODULES.match(frame.f_globals.get("__name__", "")))
+
+
+class _Recording(threading.local):
+    reads: Any = None  # of the call that this thread records, where it does
+
+
+recording = _Recording()
+
+
+@contextlib.contextmanager
+def noted(reads: Any) -> Iterator[None]:
+    """While a call is recorded no warning is given, as it is traced afterwards; but that there was one is noted."""
+    filters: Any = warnings.filters
+    place = filters.index(LET_THROUGH) + 1 if LET_THROUGH in filters else 0
+    filters.insert(place, RECORDED)
+    recording.reads = reads
+    try:
+        yield
+    finally:
+        recording.reads = None
+        filters.remove(RECORDED)
+
+
+def is_of_numbers(shown: warnings.WarningMessage) -> bool:
+    """Whether a warning is of a floating-point event, as NumPy tells of all of them."""
+    return shown.category is RuntimeWarning and " encountered in " in str(shown.message)
 
 
 def give_again(shown: warnings.WarningMessage, frame: types.FrameType) -> None:

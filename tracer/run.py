@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -269,6 +270,14 @@ class _Surroundings:
 
     def enter(self) -> None:
         depth.enter()
+        self.watch()
+
+    def leave(self) -> None:
+        depth.leave()
+        self.let_go()
+
+    def watch(self) -> None:
+        """Be told of warnings and of what is logged."""
         with self.lock:
             self.runs += 1
             if self.runs == 1:
@@ -283,8 +292,7 @@ class _Surroundings:
                 if self.internal is not None:
                     self.logging._is_internal_frame = self.is_internal  # type: ignore[union-attr]
 
-    def leave(self) -> None:
-        depth.leave()
+    def let_go(self) -> None:
         with self.lock:
             self.runs -= 1
             if self.runs == 0:
@@ -298,8 +306,22 @@ class _Surroundings:
         """Whether ``logging`` looks further out for who has called it."""
         return places.is_ours(frame) or self.internal(frame)
 
+    @contextlib.contextmanager
+    def recording(self, reads: Reads) -> Iterator[None]:
+        """For the recording of a call, which gives no warnings of its own."""
+        self.watch()
+        try:
+            with filters.noted(reads):
+                yield
+        finally:
+            self.let_go()
+
     def show_at_user(self, shown: warnings.WarningMessage) -> None:
         frame = sys._getframe(1)
+        reads = filters.recording.reads if shown.category is not ResourceWarning else None
+        if reads is not None and is_user_code(users_frame(frame).f_code):  # no finalizer's
+            reads.problem(f"{with_article(shown.category.__name__)} is given")
+            return
         let_through = filters.is_let_through(shown, frame)
         if let_through or shown.filename.startswith(OURS):
             frame = users_frame(frame)
@@ -309,7 +331,7 @@ class _Surroundings:
             shown.filename, shown.lineno = frame.f_code.co_filename, frame.f_lineno or 0
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:
-            if shown.category is not RuntimeWarning:  # of numbers, which programs compute again
+            if not filters.is_of_numbers(shown):  # programs compute these again
                 tracer.reads.problem(f"{with_article(shown.category.__name__)} is given")
         self.show(shown)
 

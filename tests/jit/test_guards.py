@@ -508,6 +508,40 @@ def test_filters_of_warnings(action, category):
         assert outcome(answer, x) == calm
 
 
+def inverted(x):
+    return x * x * (~(x > 2.0))
+
+
+def of_one_number(x):
+    return x * x + (0.0 if np.isnan(np.var(np.array([x]), ddof=1)) else 1.0)
+
+
+def of_none(x):
+    return x * x + (0.0 if np.isnan(np.zeros(0).mean()) else 1.0)
+
+
+def of_nothing_but_nan(x):
+    return x if np.isnan(np.nanmax(np.array([np.nan]))) else 2.0 * x
+
+
+@pytest.mark.parametrize("function", (inverted, of_one_number, of_none, of_nothing_but_nan))
+@pytest.mark.parametrize("transform", (value_and_grad, jit))
+@pytest.mark.parametrize("action", ("always", "default"))
+def test_warnings_of_no_floating_point_event_are_given_once(function, transform, action):
+    """Their line is the user's, and no recording or program of a call gives them a second time."""
+
+    def outcome(f, x):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter(action)
+            value = f(x)
+        value = value[0] if isinstance(value, tuple) else value
+        return value, [(w.filename, w.lineno, w.category, str(w.message)) for w in told]
+
+    answer = transform(function)
+    for k in range(8):
+        assert outcome(answer, 1.3 + k) == outcome(function, 1.3 + k)
+
+
 def test_warnings_of_others_are_left_alone():
     scope = {"np": np, "__name__": "somewhere"}
     exec("def f(x): return np.exp(x * 1000.0)", scope)

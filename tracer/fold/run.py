@@ -12,6 +12,7 @@ import numpy as np
 from ...rules.words import with_article
 from ..active import active as traced
 from ..reads import Place
+from ..run import surroundings
 from . import arrays, hooks
 from .basics import plain
 from .functions import call_function
@@ -98,7 +99,8 @@ class Known:
             recorder.loose = self.loose
             active.recorder = recorder
             recorder.watched = np.geterr() == arrays.ERRORS
-            with np.errstate(**(arrays.RAISED if recorder.watched else {})):
+            raised = arrays.RAISED if recorder.watched else {}
+            with np.errstate(**raised), surroundings.recording(self.outside.reads):
                 try:
                     value = self.recorded(recorder, f, names, args)
                 except Unfolded as why:
