@@ -17,6 +17,7 @@ import sys
 import types
 import weakref
 from _abc import _get_dump  # type: ignore[import-not-found]
+from builtins import sum  # whatever the user puts there later
 from collections.abc import Iterable
 from typing import Any
 

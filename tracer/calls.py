@@ -278,7 +278,8 @@ def primitive(
     looks = rule.kind in (registry.CALLER, registry.QUERY)  # at functions, at types and shapes
     if type(fn) is FunctionType and not looks and not is_recorded:
         must_be_closed(tracer, site, fn, args, kwargs)
-    told = permissions(fn, args, kwargs) if type(fn) in IN_PYTHON else None
+    in_python = type(fn) in IN_PYTHON or type(fn).__module__ == "uarray"  # as those of scipy.fft
+    told = permissions(fn, args, kwargs) if in_python else None
     if told and takes_its_own(fn) and has_box((args, kwargs)):
         # A gradient may ask for what the call has the leave to destroy.
         again = functools.partial(primitive, tracer, site, fn, rule)
@@ -405,7 +406,7 @@ def takes_its_own(fn: Any) -> bool:
     """Whether a function's keyword arguments mean what they do in NumPy and SciPy."""
     if type(fn) is FunctionType and not is_library(code_of(fn).co_filename):
         return False
-    return registry.package_of(fn).partition(".")[0] in ("scipy", "numpy")
+    return registry.package_of(fn).partition(".")[0] in ("scipy", "numpy", "uarray")
 
 
 def has_parts(value: Any) -> bool:

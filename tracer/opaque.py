@@ -209,8 +209,8 @@ class Call:
             targets = [plain_of(x) for x in (value, kwargs.get("out"))]
             shown = None if value is None else shown_in(arrays, value, site)
             if shown is not None:
-                if handed.writes:
-                    handed.written(operands, options)
+                if handed.writes or kwargs.get("out") is not None:
+                    handed.written(operands, options, targets)
                     shown = shown_in(arrays, value, site)
                 self.problem(f"{fn_name(self.fn)} makes a view of an array")
                 return shown

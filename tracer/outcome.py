@@ -131,6 +131,7 @@ class Reader:
         self.problem = tracer.reads.problem
         self.written: dict[int, None] = {}
         self.seen: set[int] = set()
+        self.open: set[int] = set()  # what is being read
         self.memories: set[int] = set()
         self.outside = {id(box): op for box, op in tracer.inputs}
 
@@ -171,7 +172,17 @@ class Reader:
             return place
         if id(value) in self.seen or id(value) in self.reads.stored:
             self.problem(f"{with_article(kind.__name__)} stands at two places in the result")
+        if id(value) in self.open:  # it leads to itself
+            return None
         self.seen.add(id(value))
+        self.open.add(id(value))
+        try:
+            return self.opened(value, kind)
+        finally:
+            self.open.discard(id(value))
+
+    def opened(self, value: Any, kind: type) -> Any:
+        """The template of what has parts."""
         base = frames.native(kind)
         if base in frames.SETS or not (frames.can_be_made(kind) and is_structure(value)):
             self.problem(f"the result holds {with_article(kind.__name__)}")

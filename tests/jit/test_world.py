@@ -864,3 +864,18 @@ def test_files_that_numpy_reads(tmp_path):
         np.array(numbers).tofile(path)
         for _ in range(3):
             assert value_and_grad(f)(2.0) == (2.0 * sum(numbers), sum(numbers))
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_builtin_that_is_replaced_is_what_the_user_put_there(monkeypatch, early):
+    plain = sum
+
+    def f(x):
+        return sum([x, x * x])
+
+    both = jit(f), lambda x: value_and_grad(f)(x)[0]
+    for k in range(5 * (not early)):
+        assert {g(1.5 + k) for g in both} == {f(1.5 + k)}
+    monkeypatch.setattr(builtins, "sum", lambda xs: plain(xs) * 3)
+    for k in range(5):
+        assert {g(1.5 + k) for g in both} == {f(1.5 + k)}

@@ -8,6 +8,7 @@ from wengert import grad, jit, jvp, trace, value_and_grad
 from wengert.tracer.errors import NoRuleError
 
 linalg = pytest.importorskip("scipy.linalg")
+fft = pytest.importorskip("scipy.fft")
 
 A = np.array([[4.0, 1.0, 0.5], [0.3, 3.0, -0.2], [0.7, 0.1, 5.0]])
 S = A @ A.T
@@ -29,6 +30,9 @@ CALLS = {
         BAND,
     ),
     "median": (lambda a, b: np.median(a, overwrite_input=True), A),
+    "dct": (lambda a, b: fft.dct(a, overwrite_x=True), A),
+    "idstn": (lambda a, b: fft.idstn(a, 2, None, None, None, True), A),
+    "fft": (lambda a, b: np.abs(fft.fft(a + 0j, overwrite_x=True)), A),
     "a view": (lambda a, b: linalg.inv(a[:2, :2], overwrite_a=True), A),
 }
 
@@ -78,6 +82,21 @@ def test_what_may_have_been_destroyed_has_no_derivative(on):
             ):
                 with pytest.raises(NoRuleError, match="b was read after solve"):
                     ask()
+
+
+@pytest.mark.parametrize("name", ["dct", "idctn", "dstn", "fft", "ifftn"])
+@pytest.mark.parametrize("on", [True, False])
+def test_what_a_transform_may_have_destroyed_has_no_derivative(name, on):
+    def f(a):
+        y = a * (1.0 + 0j if "fft" in name else 1.0)
+        getattr(fft, name)(y, overwrite_x=True)
+        return np.sum(np.abs(y * a))
+
+    for k in range(4):
+        with jit(on):
+            assert jit(f)(A + k) == pytest.approx(f(A + k), rel=1e-14)
+            with pytest.raises(NoRuleError, match=f"x was read after {name}"):
+                grad(f)(A + k)
 
 
 @pytest.mark.parametrize("on", [True, False])

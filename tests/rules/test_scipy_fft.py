@@ -118,5 +118,5 @@ def test_an_option_that_scipy_ignores():
 
 
 def test_an_argument_that_is_overwritten():
-    with pytest.raises(NoRuleError, match="leave their argument"):
-        grad(lambda x: np.sum(fft.dct(x, overwrite_x=True)))(X)
+    slope = grad(lambda x: np.sum(fft.dct(x, overwrite_x=True)))(X.copy())
+    assert slope == pytest.approx(grad(lambda x: np.sum(fft.dct(x)))(X))

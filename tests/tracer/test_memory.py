@@ -1601,3 +1601,22 @@ def test_a_derivative_that_is_asked_for_later_has_the_values_of_the_run(kind, wa
             after = np.array(later(1.0 if way == "pullback" else x))
             outside[...] = outside - 1.0
             np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize(
+    "views", [lambda y: (y.reshape(2, 3), y.reshape(2, 3)), lambda y: (y, y[::-1])]
+)
+def test_what_is_written_over_its_own_source_is_not_what_was_there(views, on):
+    def f(x):
+        y = x.copy()
+        source, target = views(y)
+        np.random.default_rng(5).permuted(source, out=target)
+        return y
+
+    x = np.arange(6.0)
+    for _ in range(3):
+        with wengert.jit(on):
+            np.testing.assert_array_equal(wengert.jit(f)(x), f(x))
+            with pytest.raises(wengert.NoRuleError, match="permuted"):
+                wengert.jacobian(f)(x)
