@@ -163,17 +163,23 @@ class Componentwise:
     def __call__(self, f: Any, a: Any, b: Any, captures: tuple[Any, ...]) -> Any:
         known: dict[float, Any] = {}
 
-        def component(t: float, i: int) -> Any:
+        def component(t: float, i: int, part: Any) -> Any:
             if t not in known:
                 known[t] = f.value(t, *captures)
-            return known[t][i]
+            return part(known[t][i])
 
-        n = np.size(f.value(somewhere(a, b), *captures))
+        def integrals(part: Any) -> Any:
+            given = [(i, part) for i in range(np.size(example))]
+            return np.array([integrate.quad(component, a, b, args=x, **options)[0] for x in given])
+
+        example = f.value(somewhere(a, b), *captures)
         options = {"epsabs": 1e-11, "epsrel": 1e-10, **self.options}
-        found = [integrate.quad(component, a, b, args=(i,), **options)[0] for i in range(n)]
+        found = integrals(np.real)
+        if np.iscomplexobj(example):  # QUADPACK knows real numbers alone
+            found = found + 1j * integrals(np.imag)
         if isinstance(f, Against):
             f.refuse_jumps(captures)
-        return np.array(found)
+        return found
 
 
 @query

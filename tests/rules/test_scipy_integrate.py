@@ -139,3 +139,37 @@ def test_what_does_not_jump_or_does_not_move(name):
     integrand, expected = HARMLESS[name]
     f = lambda a: integrate.quad(integrand, 0.0, 1.0, args=(a,), points=[0.37, 0.5])[0]
     assert grad(f)(0.37) == pytest.approx(expected, rel=1e-7)
+
+
+def by_a_complex_capture(y):
+    z = complex(1.0, y)
+    return integrate.quad(lambda t: abs(z * t + 1.0j), 0.0, 1.0)[0]
+
+
+def by_a_complex_argument(y):
+    return integrate.quad(lambda t, z: abs(z * t + 1.0j) * y, 0.0, 1.0, args=(complex(y, y * y),))[
+        0
+    ]
+
+
+def by_complex_and_real_ones(y):
+    z = np.array([1.0 + 1j * y, y * y + 0j])
+    return integrate.quad(lambda t: abs(np.sum(z * t) + 1.0j) * y, 0.0, y)[0]
+
+
+def by_a_complex_one_twice(y):
+    z = complex(1.0, y)
+    return integrate.dblquad(lambda s, t: abs(z * t * s + 1j), 0.0, 1.0, 0.0, 1.0)[0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [by_a_complex_capture, by_a_complex_argument, by_complex_and_real_ones, by_a_complex_one_twice],
+)
+def test_complex_numbers_in_a_real_integrand(f):
+    h = 1e-5
+    for y in (2.0, -0.7, 1.3):
+        assert grad(f)(y) == pytest.approx((f(y + h) - f(y - h)) / (2 * h), rel=1e-7)
+    if f is by_a_complex_capture:
+        slope = (grad(f)(2.0 + h) - grad(f)(2.0 - h)) / (2 * h)
+        assert grad(grad(f))(2.0) == pytest.approx(slope, rel=1e-6)
