@@ -2,7 +2,9 @@
 
 import builtins
 import math
+import os
 import re
+import sysconfig
 import textwrap
 import types
 from _statistics import _normal_dist_inv_cdf
@@ -156,21 +158,23 @@ def test_names_that_a_stub_must_not_hide():
 
 
 def test_a_refusal_in_a_library_names_the_function_of_the_user():
-    signal = pytest.importorskip("scipy.signal")
+    text = "def corner(qr, a):\n    return qr(a)[0][0, 0]\n"
+    library = {}
+    exec(compile(text, os.path.join(sysconfig.get_path("purelib"), "somebody.py"), "exec"), library)
 
     def smooth(x):
-        return np.sum(signal.resample(x, 8))
+        return library["corner"](np.linalg.qr, x * np.ones((3, 2)))
 
     with pytest.raises(NoRuleError) as error:
-        grad(smooth)(np.ones(4))
+        grad(smooth)(1.5)
     what, todo = str(error.value).splitlines()
     line = smooth.__code__.co_firstlineno
     assert (
-        f", in resample (called inside smooth, {__file__}:{line}): irfft has no derivative here: "
+        f", in corner (called inside smooth, {__file__}:{line}): qr has no derivative here: "
         in what
     )
     assert "called from" not in what  # who calls now has not led there: the run is over
-    assert "numeric_rule" in todo
+    assert "give qr another rule" in todo
 
 
 def test_a_wrapper_in_c_says_what_to_call_instead():
