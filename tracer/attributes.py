@@ -1037,6 +1037,8 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         flat = record(tracer, site, np.reshape, (box, -1), {})
         tracer.flats[id(flat)] = [flat, None]
         return flat
+    if type(found) is types.ClassMethodDescriptorType:
+        return getattr(type(value), name)
     if callable(found):
         return types.MethodType(found, box)
     if name in ("strides", "flags"):

@@ -390,6 +390,8 @@ def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> 
     if is_object(obj) and type(name) is str and not isinstance(obj, (type, types.ModuleType)):
         if name == "__dict__" and id(obj) in tracer.outside and own_dict(obj) is not None:
             return attributes.namespace(tracer, obj)
+    if is_one_of(type(obj), BOXES):
+        return attributes.load(tracer, site, obj, name)
     try:
         return attributes.find(tracer, site, obj, name)
     except AttributeError as error:
@@ -495,6 +497,11 @@ def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(super)
 def _super(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if has_box(args[1:]) and isinstance(args[0], type):
+        raise TraceError(
+            f"{places.blame(site)}: super() of a traced number cannot be followed\ncall the method of the class that "
+            "you mean, such as float.__mul__(x, y)"
+        )
     if args or kwargs:
         return super(*map(plain_of, args), **kwargs)  # type: ignore[misc]
     raise TraceError(
@@ -1132,7 +1139,6 @@ def _getweakrefcount(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 @handles(type.__call__)
 def _type_call(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not args or not isinstance(args[0], type):
-        return plainly(
-            type.__call__, tuple(map(plain_of, args)), {}
-        )  # raises what plain Python raises
+        given = tuple(map(plain_of, args))
+        return plainly(type.__call__, given, {})  # raises what plain Python raises
     return calls.instantiate(tracer, site, args[0], args[1:], kwargs)

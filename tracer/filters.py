@@ -19,9 +19,8 @@ LET_THROUGH: Any = ("always", None, Warning, OWN_MODULES, 0)
 # While a call is recorded, which is done again: what warns there is not to count as told.
 RECORDED: Any = ("always", None, Warning, re.compile(r"(numpy|scipy)\."), 0)
 
-changed: list[
-    list[Any]
-] = []  # what holds the filter; another list is in use where warnings are caught
+# What holds the filter; another list is in use where warnings are caught.
+changed: list[list[Any]] = []
 
 
 def put_first() -> None:
@@ -48,7 +47,7 @@ def take_out() -> None:
 
 
 def remove(filters: Any) -> None:
-    if LET_THROUGH in filters:
+    with contextlib.suppress(ValueError):
         filters.remove(LET_THROUGH)
 
 
@@ -78,7 +77,8 @@ def noted(reads: Any) -> Iterator[None]:
         yield
     finally:
         recording.reads = None
-        filters.remove(RECORDED)
+        with contextlib.suppress(ValueError):  # another thread may have begun anew
+            filters.remove(RECORDED)
 
 
 def is_of_numbers(shown: warnings.WarningMessage) -> bool:

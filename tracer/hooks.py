@@ -276,8 +276,10 @@ def getattr(site: Site, name: str) -> Hook:
 
 def super_attr(site: Site, name: str, given: bool) -> Hook:
     def hook(cls: Any, obj: Any, maker: Any) -> Any:
-        bound = maker(cls, obj) if given or maker is super else maker()
         tracer = active.tracer
+        if tracer is not None and maker is super and is_one_of(type(obj), BOXES):
+            return calls.call(tracer, site, maker, (cls, obj), {})  # which refuses
+        bound = maker(cls, obj) if given or maker is super else maker()
         if tracer is None:
             return builtins.getattr(bound, name)
         if tracer.reads is not None:

@@ -24,9 +24,8 @@ from .tape import Site, primal
 def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """A function with ``out=``: compute the value, then write it where it belongs."""
     if is_misplaced(fn, args, kwargs):
-        plainly(
-            fn, primal(operand(args, [])), primal(operand(kwargs, []))
-        )  # raises what NumPy raises
+        told = [primal(operand(x, [])) for x in (args, kwargs)]
+        plainly(fn, *told)  # raises what NumPy raises
     args, kwargs = with_named_out(fn, args, kwargs)
     kwargs = dict(kwargs)
     out = kwargs.pop("out", None)

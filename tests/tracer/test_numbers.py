@@ -535,3 +535,35 @@ def test_c_code_that_looks_at_the_class_of_an_integer(on):
             assert value == f(1.5, n)
             assert slope == pytest.approx((f(1.5 + 1e-6, n) - f(1.5 - 1e-6, n)) / 2e-6)
             assert none == 0.0
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "slope"),
+    [
+        (lambda x: x.fromhex("0x1.8p1") * x, 1.5, 3.0),
+        (lambda n: float(n.from_bytes(b"\x02", "big")) * n, 3, 2.0),
+        (lambda x: object.__getattribute__(x, "real") * x, 1.5, 3.0),
+        (lambda x: object.__getattribute__(x, "conjugate")() * x, 1.5, 3.0),
+    ],
+)
+def test_what_a_number_has_of_its_class(f, x, slope):
+    for _ in range(4):
+        assert wengert.value_and_grad(f)(x) == (f(x), slope)
+    with pytest.raises(AttributeError, match="^'float' object has no attribute 'nope'$"):
+        wengert.grad(lambda x: object.__getattribute__(x, "nope") * x)(1.5)
+
+
+def by_attribute(x):
+    return super(float, x).__sizeof__() * x
+
+
+def by_object(x):
+    above = super(np.float64, x)
+    return above.__mul__(x)
+
+
+@pytest.mark.parametrize(("f", "x"), [(by_attribute, 1.5), (by_object, np.float64(1.5))])
+def test_what_the_classes_above_make_of_a_number_is_refused(f, x):
+    with pytest.raises(wengert.TraceError, match=r"super\(\) of a traced number") as error:
+        wengert.grad(f)(x)
+    assert "test_numbers.py" in str(error.value)
