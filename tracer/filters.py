@@ -17,6 +17,7 @@ from typing import Any
 OWN_MODULES = re.compile(r"wengert\.(tracer|rules|transforms)\.")
 LET_THROUGH: Any = ("always", None, Warning, OWN_MODULES, 0)
 # While a call is recorded, which is done again: what warns there is not to count as told.
+_LIBRARIES = re.compile(r"(numpy|scipy|warnings|wengert\.tracer\.run)\b")
 RECORDED: Any = ("always", None, Warning, re.compile(r"(numpy|scipy)\."), 0)
 
 # What holds the filter; another list is in use where warnings are caught.
@@ -59,6 +60,9 @@ def is_let_through(shown: warnings.WarningMessage, frame: Any) -> bool:
     return frame is not None and bool(OWN_MODULES.match(frame.f_globals.get("__name__", "")))
 
 
+UNHEARD: Any = object()  # where nothing is recorded, but NumPy is asked for our own ends
+
+
 class _Recording(threading.local):
     reads: Any = None  # of the call that this thread records, where it does
 
@@ -79,6 +83,14 @@ def noted(reads: Any) -> Iterator[None]:
         recording.reads = None
         with contextlib.suppress(ValueError):  # another thread may have begun anew
             filters.remove(RECORDED)
+
+
+def is_asked_by_us(frame: Any) -> bool:
+    """Whether it is code of ours that has called what warns, in NumPy or SciPy, and not a pullback of the user's."""
+    while frame is not None and _LIBRARIES.match(frame.f_globals.get("__name__") or ""):
+        frame = frame.f_back
+    name = "" if frame is None else frame.f_globals.get("__name__") or ""
+    return not name or bool(OWN_MODULES.match(name))  # what is compiled from a tape has no name
 
 
 def is_of_numbers(shown: warnings.WarningMessage) -> bool:

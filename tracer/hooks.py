@@ -696,6 +696,16 @@ def caught(site: Site) -> Hook:
     return hook
 
 
+def dealt_with(site: Site) -> Hook:
+    """After a handler: where what it has caught is a refusal of ours, plain Python would not go on from here."""
+
+    def hook(_: Any) -> None:
+        if active.tracer is not None and active.tracer.refusal is not None:
+            raise active.tracer.refusal
+
+    return hook
+
+
 def is_raised(error: BaseException) -> bool:
     """Whether an exception comes from a ``raise`` of the program's own, which says why it is there."""
     trace = error.__traceback__

@@ -984,6 +984,11 @@ class Rewriter:
         if unsure:
             self.notify(self.hooks.unsure(self.site()))
 
+    def end_handler(self, instr: Instr) -> None:
+        self.keep(instr)
+        if not self.folds and self.following().name != "RERAISE":
+            self.notify(self.hooks.dealt_with(self.site()))
+
     def match_class(self, instr: Instr) -> None:
         self.load(instr.arg)
         self.apply(self.hooks.match_class(self.site()), 4)

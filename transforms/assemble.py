@@ -42,6 +42,7 @@ from .kernels import (
     is_view,
     shared_layout,
 )
+from .silence import LEAVING
 
 AUGMENTED = {
     operator.add: "+=", operator.sub: "-=", operator.mul: "*=", operator.truediv: "/=",
@@ -148,6 +149,7 @@ class Assembly(Text):
 
     def function(self, fn: Any) -> str:
         """A callable by a name of its own: a look-up of ``np.add.reduce`` would cost as much as a small sum."""
+        fn = LEAVING.get(fn, fn) if hashable(fn) else fn
         name = attribute(fn, "__name__", type(fn).__name__)
         owner = attribute(fn, "__self__")
         if isinstance(owner, np.ufunc):

@@ -42,6 +42,7 @@ from ..tracer.purity import is_draw
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.rehearsal import take_back
+from ..tracer.run import surroundings
 from ..tracer.session import Tracer
 from ..tracer.source import Writer, compiled
 from ..tracer.tape import (
@@ -370,11 +371,14 @@ class Stage:
         return args, kwargs
 
     def __enter__(self) -> Tracer:
+        self.unheard = surroundings.unheard()
+        self.unheard.__enter__()
         self.before, active.tracer = active.tracer, self.tracer
         return self.tracer
 
     def __exit__(self, *error: Any) -> None:
         active.tracer = self.before
+        self.unheard.__exit__(None, None, None)
         take_back(self.tracer)
 
     def settle(self, value: Any) -> None:

@@ -25,6 +25,7 @@ from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.outline import Memos, Mirrored
 from ..tracer.places import raise_at
+from ..tracer.run import surroundings
 from ..tracer.seals import Unfollowed
 from ..tracer.tape import (
     FloatOp,
@@ -127,9 +128,8 @@ def sweep(
     for op, seed in seeds:
         if seed is not None:
             machine.accumulate(op, seed)
-    with np.errstate(
-        all="ignore"
-    ):  # what overflows or is undefined here is no warning about the user's program
+    # What overflows, is undefined or empty here is no warning about the user's program.
+    with np.errstate(all="ignore"), surroundings.unheard():
         run_steps(steps, active, machine)
     return [cotangents.get(op) for op in wrt]
 

@@ -18,12 +18,15 @@ behind it a third of one: setting it and setting it back is a twentieth of a sma
 from __future__ import annotations
 
 import contextvars
+import functools
 import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from .loops import Miss
 
 MOST_KEPT = 100
 QUIET = "quiet"
@@ -141,3 +144,24 @@ def is_from_reverse(error: BaseException) -> bool:
     trace = error.__traceback__
     names = {} if trace is None else trace.tb_frame.f_locals
     return QUIET in names and names.get("errors") is None
+
+
+# ------------------------------------------------------------------------- warnings of no floating-point event
+
+
+@functools.cache
+def leaving(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """``fn`` for programs, which are left before it warns of a slice that is all NaN: traced, it warns at its line."""
+
+    @functools.wraps(fn)
+    def watching(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if np.isnan(a).all(axis=axis).any():
+            raise Miss
+        return fn(a, axis, *args, **kwargs)
+
+    return watching
+
+
+LEAVING: dict[Any, Callable[..., Any]] = {
+    fn: leaving(fn) for fn in (np.nanmax, np.nanmin, np.nanmedian)
+}

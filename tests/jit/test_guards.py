@@ -2,6 +2,7 @@
 
 import builtins
 import collections
+import contextlib
 import functools
 import subprocess
 import sys
@@ -540,6 +541,33 @@ def test_warnings_of_no_floating_point_event_are_given_once(function, transform,
     answer = transform(function)
     for k in range(8):
         assert outcome(answer, 1.3 + k) == outcome(function, 1.3 + k)
+
+
+WARNING = {
+    "mean": np.mean, "var": np.var, "std": lambda x: np.std(x, ddof=1), "median": np.median, "method": np.ndarray.mean,
+    "cov": lambda x: np.sum(np.cov(x)), "average": np.average, "nanmean": np.nanmean, "nanmax": np.nanmax,
+    "nanmin": lambda x: np.nanmin(x, axis=0), "nanmedian": np.nanmedian, "nanstd": np.nanstd,
+    "slice": lambda x: np.mean(x[3:]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("varied", (False, True))
+@pytest.mark.parametrize("data", ("none", "nan"))
+@pytest.mark.parametrize("f", WARNING.values(), ids=WARNING)
+def test_data_of_which_a_kept_program_would_warn(f, data, varied):
+    """Programs are left before they warn; what is computed to find a slope never does."""
+    answer = value_and_grad(f)
+    for k in range(12):
+        x = np.arange(4.0 + varied * (k % 4)) + k
+        if k >= 8:
+            x = x[: k % 2] if data == "none" else np.full(len(x), np.nan)
+        told = []
+        for function in (f, answer):
+            with warnings.catch_warnings(record=True) as found, contextlib.suppress(ValueError):
+                warnings.simplefilter("always")
+                function(x)
+            told.append([(w.filename, w.lineno, w.category, str(w.message)) for w in found])
+        assert told[0] == told[1]
 
 
 def test_warnings_of_others_are_left_alone():

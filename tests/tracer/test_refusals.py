@@ -14,7 +14,16 @@ import warnings
 import numpy as np
 import pytest
 
-from wengert import TraceError, WengertError, grad, jit, pullback, stop_gradient, value_and_grad
+from wengert import (
+    NoRuleError,
+    TraceError,
+    WengertError,
+    grad,
+    jit,
+    pullback,
+    stop_gradient,
+    value_and_grad,
+)
 
 
 def lost(x):
@@ -348,3 +357,36 @@ def test_what_memory_outside_keeps_is_refused_by_the_name_of_its_class(f, on):
     with pytest.raises(TraceError, match=r"c_double\w*\.__init__ keeps a traced value") as error:
         on(f)(2.0)
     assert "keep it in a list or an object" in str(error.value)
+
+
+def until_it_works(x):
+    while True:
+        try:
+            return lost(x)
+        except Exception:
+            x += 1.0
+
+
+def until_nothing_is_raised(x):
+    while True:
+        with contextlib.suppress(Exception):
+            return lost(x)
+
+
+def until_it_returns(x):
+    while True:
+        try:
+            return lost(x)
+        except ValueError:
+            break
+        except:  # noqa: E722
+            continue
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("f", [until_it_works, until_nothing_is_raised, until_it_returns])
+def test_a_refusal_ends_the_run_where_the_program_has_dealt_with_it(f, on):
+    """Plain Python raises nothing there, so that such a loop may have no end."""
+    assert f(2.0) == 4.0
+    with jit(on), pytest.raises(NoRuleError, match="into which no gradient can be followed"):
+        grad(f)(2.0)
