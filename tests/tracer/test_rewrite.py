@@ -91,6 +91,10 @@ class Transparent:
         self.note("caught", site)
         return lambda error: None
 
+    def dealt_with(self, site):
+        self.note("dealt_with", site)
+        return lambda _: None
+
     def is_(self, site, negate):
         self.note("is", site, negate)
         return lambda right, left: (left is right) is not negate
