@@ -697,7 +697,7 @@ def caught(site: Site) -> Hook:
 
 
 def dealt_with(site: Site) -> Hook:
-    """After a handler: where what it has caught is a refusal of ours, plain Python would not go on from here."""
+    """Where what a handler has caught is a refusal of ours, plain Python would not be there."""
 
     def hook(_: Any) -> None:
         if active.tracer is not None and active.tracer.refusal is not None:

@@ -142,6 +142,7 @@ from .assembly import Assembler, Instr, Position
 from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
 from .errors import TraceError
 from .joins import (
+    MATCHING,
     UNBOUND,
     Fork,
     Joins,
@@ -204,6 +205,8 @@ ONE_VALUE = {
     "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF",
     "LOAD_GLOBAL", "LOAD_NAME", "LOAD_CONST",
 }  # fmt: skip
+# With what a handler shows of which statement it is.
+DECIDING = {*MATCHING, "RERAISE", "POP_EXCEPT", "WITH_EXCEPT_START", "PUSH_EXC_INFO"}
 SINGLETONS = (None, True, False, ...)
 COMMON = getattr(opcode, "_common_constants", ())
 NO_BOOLS = (None, ...)  # for a recorder of regions a bool may be a value of the run
@@ -975,6 +978,8 @@ class Rewriter:
             self.emit(COPY, 2)
             self.call(0)
             self.emit(POP_TOP)
+            if self.is_except():
+                self.notify(self.hooks.dealt_with(self.site()))
             return
         region, names, unsure = self.joins.handlers[self.index]
         self.load(self.hooks.caught_here(self.site(), self.index, region, names))
@@ -984,7 +989,13 @@ class Rewriter:
         if unsure:
             self.notify(self.hooks.unsure(self.site()))
 
+    def is_except(self) -> bool:
+        """Whether a handler that begins is that of an ``except``, and of no ``finally`` or ``with``."""
+        names = [instr.name for instr in self.source[self.index + 1 :]]
+        return names[0] == "POP_TOP" or next((x for x in names if x in DECIDING), "") in MATCHING
+
     def end_handler(self, instr: Instr) -> None:
+        """Of an ``except``, but also where a ``with`` or a ``finally`` lets nothing through."""
         self.keep(instr)
         if not self.folds and self.following().name != "RERAISE":
             self.notify(self.hooks.dealt_with(self.site()))
