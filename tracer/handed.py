@@ -29,6 +29,7 @@ from . import seals
 from .arrays import Writing, byte_bounds, commit, window_of
 from .border import ATOMS, boxes_behind
 from .box import BOXES, ArrayBox, Box
+from .errors import TraceError
 from .held import Held, hold
 from .kinds import attribute, is_one_of, isinstance
 from .places import blame, module_of
@@ -38,6 +39,8 @@ from .shown import C_DATA
 from .structure import is_container
 from .tape import Op, Site, fn_name, ops_in
 
+POINTERS = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_wchar_p, ctypes._Pointer)
+CAST = ctypes._cast  # type: ignore[attr-defined]
 FOREIGN_FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]
 
 NUMPY_WRITERS = frozenset(
@@ -238,6 +241,31 @@ def lying_in(tracer: Tracer, given: Iterable[Any]) -> list[ArrayBox]:
     return [
         box for memory in memories if memory is not None and memory.lent for box in memory.boxes
     ]
+
+
+def look_at_addresses(tracer: Tracer, site: Site, fn: Any, args: Any, traced: bool) -> None:
+    """Refuse addresses behind which nobody can look: of objects, or beside ``traced`` values of what C code writes."""
+    if fn is ctypes.cast or fn is CAST:
+        if args[-1] is ctypes.py_object and type(args[0]) is int:
+            raise TraceError(
+                f"{blame(site)}: ctypes.cast makes an object of an address, which may hold a traced value\n"
+                "use the object itself"
+            )
+    elif traced and isinstance(fn, FOREIGN_FUNCTION):
+        for x, kind in itertools.zip_longest(args, fn.argtypes or ()):
+            if not (points(x) or (type(x) is int and points(kind))) or addressed(tracer, [x]):
+                continue
+            raise TraceError(
+                f"{blame(site)}: {fn_name(fn)} is given an address beside a traced value, on which may depend what "
+                "it writes there\nhand over a pointer, as byref() makes one, or write a @wengert.custom_rule for it"
+            )
+
+
+def points(x: Any) -> bool:
+    """Whether it is a class of pointers, or a pointer that does not know what it points to."""
+    if isinstance(x, type):
+        return issubclass(x, POINTERS)
+    return isinstance(x, POINTERS[:3]) and not x._objects  # type: ignore[attr-defined]
 
 
 def addressed(tracer: Tracer, args: Any) -> list[ArrayBox]:

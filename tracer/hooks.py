@@ -34,7 +34,7 @@ from .reads import MISSING, Place, Reads
 from .record import GUARDED, failed_by_value, raised
 from .rehearsal import remember
 from .session import Tracer
-from .slots import double, is_object, is_python, kind_of, plain_of, special
+from .slots import double, is_object, kind_of, plain_of, special
 from .tails import tail_of
 from .tape import External, FloatOp, Op, Signature, Site
 from .text import PRIVATE, STRINGS, TEXTS, wrapped
@@ -723,8 +723,7 @@ def context(site: Site) -> Hook:
             return plain_of(manager)
         if tracer.expanding and tracer.reads is not None and type(manager) is not np.errstate:
             tracer.reads.problem("what fails may be caught", site)
-        found = [special(manager, "__enter__"), special(manager, "__exit__")]
-        if any(x is MISSING for x in found) or not any(map(is_python, found)):
+        if MISSING in (special(manager, "__enter__"), special(manager, "__exit__")):
             return manager
         return stand_ins.Context(tracer, site, manager)
 
@@ -763,6 +762,18 @@ def match_length(site: Site) -> Hook:
 
 def unpack(site: Site) -> Hook:
     return taken_apart(site, protocols.iterate_object)
+
+
+def unpack_rest(site: Site) -> Hook:
+    whole = unpack(site)
+
+    def hook(x: Any) -> Any:
+        items = whole(x)
+        if not is_one_of(type(items), (stand_ins.ObjectIterator, stand_ins.MeasuredIterator)):
+            return items
+        return stand_ins.TakenApart(items.tracer, site, items.value)
+
+    return hook
 
 
 def spread(site: Site) -> Hook:

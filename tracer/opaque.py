@@ -34,7 +34,7 @@ from .detours import finalized
 from .effects import effect
 from .errors import NoRuleError, TraceError
 from .escape import callbacks_in
-from .handed import PICKLERS, Handed, home_of
+from .handed import PICKLERS, Handed, found_behind, home_of, look_at_addresses
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
 from .kinds import attribute, flags_of, has_dict, has_special, is_one_of, isinstance
 from .marks import (
@@ -147,6 +147,7 @@ class Call:
         if tracer.cells_known:
             write_cells(tracer)
         began = time.time_ns()
+        look_at_addresses(tracer, site, fn, args, bool(found_behind(tracer, args)))
         with Handed(tracer, site, fn, args, kwargs, []) as handed:
             value = again(tracer, site, fn, plain_args, options, self.pure, self.asked)
             handed.written((), {})
@@ -196,6 +197,7 @@ class Call:
         operands, options = operand(args, arrays), operand(kwargs, arrays)
         if tracer.cells_known:
             write_cells(tracer)
+        look_at_addresses(tracer, site, fn, args, traced=True)
         with Handed(tracer, site, fn, args, kwargs, arrays) as handed:
             before = [] if self.origin is None else [box.value.tobytes() for box in arrays]
             memo: dict[int, Any] = {}

@@ -53,6 +53,7 @@ The hooks
     shown(site)                    h(value) -> value, which an interactive statement is about to display
     iter(site)                     h(obj) -> iterator; also for ``yield from``
     unpack(site)                   h(obj) -> iterable, for ``a, b = obj``
+    unpack_rest(site)              h(iterable) -> iterable, of ``a, *list = …``
     spread(site)                   h(obj) -> iterable, for ``[*obj]``
     merge(site)                    h(obj) -> mapping, for ``{**obj}``
     merge_keywords(site)           h(obj, fn, given) -> ``given``, the keywords of a call of ``fn``, and those of obj
@@ -72,6 +73,7 @@ The hooks
                                    the former back
     leave(site, loops)             h(None); these loops are left, if they were running
     caught(site)                   h(error); a handler begins that looks at this exception
+    dealt_with(site)               h(None); an ``except`` begins, or a handler ends that lets nothing through
     shared(site)                   h(None); a variable of an enclosing function has been stored
 
 Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the words), to whom these are told as well:
@@ -919,6 +921,10 @@ class Rewriter:
 
     def unpack(self, instr: Instr) -> None:
         self.apply(self.hooks.unpack(self.site()), 1)
+        self.keep(instr)
+
+    def unpack_rest(self, instr: Instr) -> None:
+        self.apply(self.hooks.unpack_rest(self.site()), 1)
         self.keep(instr)
 
     def spread(self, instr: Instr) -> None:

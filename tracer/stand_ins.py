@@ -120,6 +120,20 @@ class MeasuredIterator(ObjectIterator):
         return self.size("__length_hint__")
 
 
+class TakenApart(ObjectIterator):
+    """One of ``a, *b = iterator``: CPython iterates over it to find ``a``, and then over what is left of it."""
+
+    __slots__ = ("begun",)
+
+    @intrinsic
+    def __iter__(self) -> Any:
+        if not hasattr(self, "begun"):
+            self.begun = True
+            return self
+        rest = meaning.protocols.iterator_of(self.tracer, self.site, self.value)
+        return iterator(self.tracer, self.site, rest)
+
+
 def iterator(tracer: Tracer, site: Site, value: Any) -> Any:
     """An iterator that runs twins, in the place of an iterator."""
     if not is_python(special(value, "__next__")):
@@ -346,6 +360,7 @@ STAND_INS |= dict.fromkeys(
         Comparing,
         ObjectIterator,
         MeasuredIterator,
+        TakenApart,
         Iterable,
         Sized,
         Measured,

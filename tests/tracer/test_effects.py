@@ -4,6 +4,7 @@ import contextlib
 import io
 import logging
 import os
+import sqlite3
 import sys
 import threading
 import warnings
@@ -13,7 +14,7 @@ import pytest
 
 import wengert
 from helpers import assert_plain, assert_same, check_raises
-from wengert import TraceError, grad, jit, pullback, trace, value_and_grad
+from wengert import TraceError, grad, jit, nondiff, pullback, trace, value_and_grad
 
 V = np.array([0.5, -1.2, 2.0])
 
@@ -299,6 +300,73 @@ def test_context_manager_of_the_outside():
     assert lock.log[:2] == ["in", 1.5]
     assert_same(lock.log[2].args, (3.0,))
     assert_plain(lock.log)
+
+
+@pytest.mark.parametrize("kind", [threading.Lock, threading.RLock])
+@pytest.mark.parametrize("transform", [value_and_grad, jit])
+def test_a_lock_of_c_is_held(kind, transform):
+    lock, seen = kind(), []
+
+    def look():
+        free = lock.acquire(blocking=False)
+        if free:
+            lock.release()
+        seen.append(free)
+
+    @nondiff
+    def from_outside():
+        other = threading.Thread(target=look)
+        other.start()
+        other.join()
+
+    def f(x):
+        with lock:
+            from_outside()
+            return x * x
+
+    answer, square = transform(f), transform(lambda x: x * x)
+    for k in range(8):
+        assert answer(1.0 + k) == square(1.0 + k)
+        free = lock.acquire(blocking=False)
+        assert free
+        lock.release()
+    assert seen == [False] * 8
+
+
+def test_a_program_waits_for_a_lock():
+    lock, done = threading.Lock(), []
+
+    def f(x):
+        with lock:
+            return x * x
+
+    answer = grad(f)
+    for k in range(8):
+        assert answer(1.0 + k) == 2.0 + 2.0 * k
+    with lock:
+        other = threading.Thread(target=lambda: done.append(answer(3.0)))
+        other.start()
+        other.join(0.1)
+        assert not done
+    other.join()
+    assert done == [6.0]
+
+
+def test_a_connection_commits():
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as base:
+        base.execute("create table t (x)")
+
+        def f(x):
+            with base:
+                return x * x
+
+        answer = grad(f)
+        for k in range(8):
+            base.execute("begin")
+            base.execute("insert into t values (1)")
+            assert answer(1.0 + k) == 2.0 + 2.0 * k
+            assert not base.in_transaction
+        assert base.execute("select count(*) from t").fetchone() == (8,)
 
 
 def test_environment_and_modules(monkeypatch):

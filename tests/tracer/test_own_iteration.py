@@ -207,3 +207,51 @@ def test_what_is_handed_on_is_handed_on_as_it_is(on):
     with jit(on):
         for x in (1.5, 2.0, 0.5, 2.5, 1.5):
             assert value_and_grad(handed_on)(x) == (7.0 * x * x, 14.0 * x)
+
+
+class Counting:
+    """An iterator that begins anew each time it is asked for one."""
+
+    def __init__(self):
+        self.passes = self.i = 0
+
+    def __iter__(self):
+        self.i, self.passes = 0, self.passes + 1
+        return self
+
+    def __next__(self):
+        self.i += 1
+        if self.i > 3:
+            raise StopIteration
+        return float(self.i)
+
+
+class Hinting(Counting):
+    def __length_hint__(self):
+        return 3
+
+
+def first_and_rest(x, items):
+    a, *rest = items
+    return x * sum(rest) + a
+
+
+def rest_alone(x, items):
+    [*rest] = items
+    return x * sum(rest)
+
+
+def rest_and_last(x, items):
+    a, *rest, c = items
+    return x * sum(rest) + a * c
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("kind", [Counting, Hinting])
+@pytest.mark.parametrize("f", [first_and_rest, rest_alone, rest_and_last])
+def test_what_is_unpacked_with_a_star_is_asked_for_an_iterator_again(f, kind, on):
+    plain, seen = kind(), kind()
+    with jit(on):
+        for k in range(6):
+            assert value_and_grad(lambda x: f(x, seen))(1.5 + k)[0] == f(1.5 + k, plain)
+            assert vars(seen) == vars(plain)

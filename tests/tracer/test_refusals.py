@@ -402,3 +402,53 @@ def test_a_refusal_ends_the_run_where_the_program_has_dealt_with_it(f, on):
     assert f(2.0) == 4.0
     with jit(on), pytest.raises(NoRuleError, match="into which no gradient can be followed"):
         grad(f)(2.0)
+
+
+libm = ctypes.CDLL("libm.so.6")
+libm.sincos.argtypes = [ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p]
+libm.sincos.restype = None
+KEPT = np.zeros(2)
+
+
+def to_addresses(x):
+    s, c = ctypes.c_double(), ctypes.c_double()
+    libm.sincos(x, ctypes.addressof(s), ctypes.addressof(c))
+    return s.value * 2
+
+
+def to_a_pointer_to_anything(x):
+    s, c = ctypes.c_double(), ctypes.c_double()
+    libm.sincos(x, ctypes.c_void_p(ctypes.addressof(s)), ctypes.byref(c))
+    return s.value * 2
+
+
+def to_the_address_of_an_array(x):
+    libm.sincos(x, KEPT.ctypes.data, KEPT.ctypes.data + 8)
+    return KEPT[0] * 2
+
+
+def of_an_address(x):
+    return ctypes.cast(id(x), ctypes.py_object).value * 3
+
+
+def in_an_address(x):
+    pair = (x, 1)
+    return ctypes.cast(id(pair), ctypes.py_object).value[0] * 3
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize(
+    "f",
+    [
+        to_addresses,
+        to_a_pointer_to_anything,
+        to_the_address_of_an_array,
+        of_an_address,
+        in_an_address,
+    ],
+)
+def test_addresses_are_refused(f, on):
+    """Where nobody can see what C code writes, or reads, as the slope would be 0."""
+    assert f(1.0) != 0.0
+    with jit(on), pytest.raises(WengertError, match=r"address|sincos"):
+        grad(f)(1.0)

@@ -219,6 +219,10 @@ class Transparent:
         self.note("unpack", site)
         return lambda obj: obj
 
+    def unpack_rest(self, site):
+        self.note("unpack_rest", site)
+        return lambda obj: obj
+
     def spread(self, site):
         self.note("spread", site)
         return lambda obj: obj

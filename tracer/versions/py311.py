@@ -94,7 +94,7 @@ HANDLED: dict[str, Handler] = {
     "PUSH_EXC_INFO": "begin_handler",
     "POP_EXCEPT": "end_handler",
     "UNPACK_SEQUENCE": "unpack",
-    "UNPACK_EX": "unpack",
+    "UNPACK_EX": "unpack_rest",
     "LIST_EXTEND": "spread",
     "SET_UPDATE": "spread",
     "DICT_UPDATE": "merge",
