@@ -173,3 +173,75 @@ def gaussian_filter(
         if s > 1e-15:
             x = gaussian_filter1d(x, s, axis, k, output, m, cval, truncate, radius=r)
     return x
+
+
+def along_one(input: Any, axis: Any, across: list[int], mode: Any, cval: Any) -> Any:
+    """Central differences along one axis, weighted by ``across`` along the others."""
+    n = np.ndim(input)
+    modes, along = each(mode, n), settled(axis) % n
+    x = correlate1d(input, [-1, 0, 1], along, None, modes[along], cval)
+    for i in range(n):
+        if i != along:
+            x = correlate1d(x, across, i, None, modes[i], cval)
+    return x
+
+
+@like(ndimage.sobel)
+def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
+    new_array(output)
+    return along_one(input, axis, [1, 2, 1], mode, cval)
+
+
+@like(ndimage.prewitt)
+def prewitt(input, axis=-1, output=None, mode="reflect", cval=0.0):
+    new_array(output)
+    return along_one(input, axis, [1, 1, 1], mode, cval)
+
+
+def every(input: Any, axes: Any, mode: Any) -> list[tuple[int, str]]:
+    """The axes of a filter, each with its mode."""
+    along = range(np.ndim(input)) if axes is None else [settled(i) for i in each(axes, 1)]
+    return [(i % np.ndim(input), m) for i, m in zip(along, each(mode, len(along)))]
+
+
+@like(ndimage.laplace)
+def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
+    new_array(output)
+    total = 0.0
+    for axis, m in every(input, axes, mode):
+        total = total + correlate1d(input, [1, -2, 1], axis, None, m, cval)
+    return total
+
+
+def derivatives(
+    input: Any, sigma: Any, order: int, mode: Any, cval: Any, axes: Any, kwargs: Any
+) -> list[Any]:
+    """Gaussian derivatives along each axis in turn."""
+    along = [axis for axis, _ in every(input, axes, mode)]
+    return [
+        gaussian_filter(
+            input,
+            sigma,
+            [order * (i == axis) for i in along],
+            None,
+            mode,
+            cval,
+            axes=axes,
+            **kwargs,
+        )
+        for axis in along
+    ]
+
+
+@like(ndimage.gaussian_laplace)
+def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs):
+    new_array(output)
+    return sum(derivatives(input, sigma, 2, mode, cval, axes, kwargs))
+
+
+@like(ndimage.gaussian_gradient_magnitude)
+def gaussian_gradient_magnitude(
+    input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs
+):
+    new_array(output)
+    return np.sqrt(sum([d * d for d in derivatives(input, sigma, 1, mode, cval, axes, kwargs)]))
