@@ -337,8 +337,8 @@ def test_refused_before_anything_is_done(f):
 @pytest.mark.parametrize(
     "x",
     [
-        np.ones(2, np.float32), np.ones(2, complex), np.ones(2, object), np.ma.ones(2), np.ones(2, ">f8"),
-        np.float32(1.0), np.array(["a"]),
+        np.ones(2, np.float16), np.ones(2, complex), np.ones(2, object), np.ma.ones(2), np.ones(2, ">f8"),
+        np.float16(1.0), np.array(["a"]),
     ],
 )  # fmt: skip
 def test_arguments_of_other_types(x):

@@ -796,7 +796,7 @@ def a_float_in_an_array_of_integers(x, n):
 
 
 def of_another_dtype(x, n):
-    u = np.zeros(3, dtype=np.float32)
+    u = np.zeros(3, dtype=np.float16)
     u[0] = n
     return x * float(u[0])
 

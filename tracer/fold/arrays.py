@@ -27,7 +27,7 @@ from ...rules.words import with_article
 from .basics import NUMBERS, apart_by_length, decided, plain, refuse
 from .nested import Whole, frame_of, is_of_types, plainly
 from .recorder import Box, Passing, Recorder
-from .region import RESULT, Array, Call, Several, is_number, is_of_numpy, kind_of
+from .region import FLOATS, RESULT, Array, Call, Several, is_number, is_of_numpy, kind_of
 from .written import (
     EMPTY,
     content,
@@ -75,7 +75,7 @@ def is_array(x: Any) -> bool:
 
 def is_of_floats(x: Any) -> bool:
     """Whether something is an array of floats."""
-    return is_boxed(x) and type(x.value) is np.ndarray and x.value.dtype == np.float64
+    return is_boxed(x) and type(x.value) is np.ndarray and x.value.dtype.type in FLOATS
 
 
 def is_of_arrays(fn: Any) -> bool:

@@ -8,10 +8,11 @@ from typing import Any
 from ...rules import registry
 from ..box import Box
 from ..handlers import handlers
-from ..kinds import keyword_defaults
+from ..kinds import is_one_of, keyword_defaults
 from . import equivalents
 from .basics import plain, refuse
 from .recorder import Passing, Recorder
+from .region import FLOATS
 
 # The module of long functions that are called at many places: written there, they would make most of a program.
 SHARED = heapq.__file__
@@ -24,8 +25,8 @@ PASSING = {
 
 def may_have_slope(x: Any) -> bool:
     """Whether a number may have a derivative: of integers those that stand in the recording, and are no constants."""
-    value = plain(x)
-    return isinstance(value, float) or (type(x) is Box and type(value) is int)
+    kind = type(plain(x))
+    return kind is float or is_one_of(kind, FLOATS) or (type(x) is Box and kind is int)
 
 
 def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:

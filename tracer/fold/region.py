@@ -228,7 +228,10 @@ def kind_of(value: Any) -> Any:
     return kinds.get(key) or kinds.setdefault(key, Kind(*key))
 
 
-SCALARS = frozenset((np.float64, np.int64, np.intp, np.bool_))
+# Whether the types of operands alone say of which type a result is, whatever numbers they are (NEP 50).
+BY_TYPES = np.result_type(np.float32(1), 1e300) == np.float32
+FLOATS = frozenset((np.float64, np.float32) if BY_TYPES else (np.float64,))
+SCALARS = FLOATS | {np.int64, np.intp, np.bool_}
 DTYPES = frozenset(map(np.dtype, SCALARS))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...rules.words import with_article
 from ..active import active as traced
+from ..kinds import is_one_of
 from ..reads import Place
 from ..run import surroundings
 from . import arrays, hooks
@@ -22,6 +23,7 @@ from .outside import Outside
 from .recorder import TEXTS, Box, Passing, Recorder, Rewritten, Unfolded, active
 from .region import (
     DICT,
+    FLOATS,
     INPUT,
     Block,
     Folded,
@@ -173,7 +175,7 @@ class Known:
             raise Unfolded(reads.problems.pop())
         if self.folded.size > LARGEST:
             raise Unfolded("its calls have gone too many ways")
-        if type(plain(result)) not in (float, np.float64):
+        if not is_one_of(type(plain(result)), {float} | FLOATS):
             raise Unfolded(f"it gives {with_article(type(plain(result)).__name__)}, not a float")
         found: list[Any] = []
         recorder.finish("return", (recorder.flat(result, found),), found)

@@ -28,6 +28,7 @@ from .region import (
     CONTENT,
     CONTENTS,
     DTYPES,
+    FLOATS,
     GET,
     PUT,
     REPEAT,
@@ -148,10 +149,8 @@ def put(recorder: Recorder, key: Any, x: Array, index: Any, value: Any) -> None:
     kind = kind_of(plain(value))
     if not is_one_of(kind, NUMBERS | SCALARS) and kind is not bool and not is_array(value):
         refuse(f"{with_article(kind.__name__)} is written into an array")
-    floats = (
-        kind is float or kind is np.float64 or (is_array(value) and value.value.dtype == np.float64)
-    )
-    if floats and x.value.dtype != np.float64:
+    floats = np.result_type(plain(value)).type in FLOATS
+    if floats and x.value.dtype.type not in FLOATS:
         refuse(f"a number with a derivative is written into an array of {x.value.dtype}")
     done(operator.setitem, x.value, plainly(index), plain(value))
     x.whole.blank = False

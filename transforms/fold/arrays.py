@@ -31,6 +31,7 @@ from ...rules.broadcasting import cast, unbroadcast
 from ...rules.elementwise import over, times, unknown, use_of, wider_dtype
 from ...rules.registry import NONDIFF, QUERY, RRULE, Rule, lookup
 from ...tracer.fold.region import (
+    FLOATS,
     SCALARS,
     TRANSPOSED,
     Call,
@@ -61,7 +62,7 @@ def is_of_floats(kind: Any) -> bool:
     """Whether values of a type are floats, of Python's or of NumPy's, or arrays of them."""
     if type(kind) is Kind:
         return bool(kind.dtype.kind == "f")
-    return kind is float or kind is np.float64
+    return kind is float or is_one_of(kind, FLOATS)
 
 
 def is_call(op: Op) -> bool:
@@ -249,7 +250,8 @@ def slopes(
     and ``named`` that of a constant.
     """
     partial, x = rule.partials[i], op.args[i]  # type: ignore[index]
-    alone = type(op.type) is not Kind  # and so are the operands
+    # As are the operands. A number may stand for another one, unless it is rounded.
+    alone = type(op.type) is not Kind and not any(map(is_narrow, (op, *op.args)))
     if partial == 1 or partial == -1:
         given = dz if partial == 1 else f"-{dz}"
         return given if alone else f"{named(fitted, 'unbroadcast')}({given}, {like(x)})"
@@ -278,6 +280,12 @@ def dtype_of(x: Any) -> Any:
     if type(kind) is Kind:
         return kind.dtype
     return np.dtype(kind) if kind in SCALARS else None
+
+
+def is_narrow(x: Any) -> bool:
+    """Whether an operand, or the value of an op, is of floats of less than double precision."""
+    dtype = dtype_of(x)
+    return dtype is not None and dtype.kind == "f" and dtype.itemsize < 8
 
 
 def looked_at(partial: Any) -> set[int] | None:

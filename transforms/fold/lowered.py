@@ -32,7 +32,7 @@ from ...tracer.tape import NOWHERE, Input, KeywordOp, Tape
 from ...tracer.tape import Op as TapeOp
 from ..expand import expansion_of
 from ..kernels import REDUCTIONS, is_fresh
-from .arrays import frame_of, is_elementwise, is_of_floats
+from .arrays import dtype_of, frame_of, is_elementwise, is_narrow, is_of_floats
 from .plain import persists
 from .pulls import LIKE, Form, Place, Steps, described, entries_of, slot
 from .ways import Unemittable
@@ -56,6 +56,7 @@ NUMBERS: dict[Any, Any] = {
     int: 2,
     bool: True,
     np.float64: np.float64(1.5),
+    np.float32: np.float32(1.5),
     np.int64: np.int64(2),
     np.bool_: np.bool_(True),
 }
@@ -96,6 +97,9 @@ class Lowered:
             for x, here in zip(op.args, wanted, strict=True):
                 if here and axes_of(x) not in (0, axes_of(op)):
                     raise Unemittable("an operand that is spread")
+                # What it gets may have to be summed up, which comes before it is rounded.
+                if here and axes_of(x) and dtype_of(x) != dtype_of(op):
+                    raise Unemittable("an operand of another precision")
         elif op.fn in PRODUCTS:
             if any(axes_of(x) not in (1, 2) for x in op.args):
                 raise Unemittable("a stack of matrices")
@@ -104,7 +108,10 @@ class Lowered:
         sample = Sample(op, frame, op.fn in PRODUCTS)
         sample.told = op.fn in TOLD
         if type(op.type) is Kind:
-            return self.form_of(sample, wanted, np.full(sample.op.value.shape, 0.5))
+            dtype = op.type.dtype if is_narrow(op) else np.dtype(float)
+            return self.form_of(sample, wanted, np.full(sample.op.value.shape, 0.5, dtype))
+        if is_narrow(op):
+            return self.form_of(sample, wanted, op.type(0.5))
         one, other = [self.form_of(sample, wanted, d) for d in (0.5, np.float64(0.5))]
         if one != other:
             raise Unemittable("a rule that goes by the class of the cotangent")

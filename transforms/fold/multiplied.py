@@ -22,6 +22,8 @@ from ..programs import Program
 from ..trial import Trial
 from .structured import numbers
 
+# Up to here a number of single precision multiplies gradients: what leads to them would overflow no sooner.
+MODERATE = 2.0**16
 # The format of what a program gives for `pullback` (see `RegionBuilder.region`).
 PULLBACK = "({value}, {make}(self.f, {program}, ({given}), {value}, ({gradients}), {drawn}))"
 
@@ -55,7 +57,9 @@ class Multiplied(Pullback):
         self.drawn = drawn
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
-        if type(dy) is float and math.isfinite(dy):
+        narrow = type(self.value) is np.float32
+        if type(dy) is float and (abs(dy) <= MODERATE if narrow else math.isfinite(dy)):
+            dy = float(np.float32(dy)) if narrow else dy  # as the cotangent of such a value is
             return times(self.gradients, dy)  # type: ignore[no-any-return]
         return super().__call__(dy)
 

@@ -26,6 +26,7 @@ EXAMPLES: dict[type, Any] = {
     int: 1,
     str: "",
     np.float64: np.float64(1.5),
+    np.float32: np.float32(1.5),
     np.int64: np.int64(1),
     np.bool_: np.bool_(True),
 }

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...tracer.fold.region import (
     CONTENT,
+    Constant,
     Function,
     Invoke,
     Kind,
@@ -29,6 +30,7 @@ from .arrays import (
     fitted,
     is_certain,
     is_elementwise,
+    is_narrow,
     is_of_floats,
     part,
     paths,
@@ -558,7 +560,10 @@ class Reverse:
         frame = Frame(None, local_ops(op for node in path for op in node.ops))
         self.closed = {x for a, b in pairwise(path) for x in self.elsewhere(a, b)}
         self.memories.make(frame, [op for node in path for op in node.ops])
-        self.cotangents.add(frame, leaf.end.outs[0], "1.0")
+        result = self.writer.resolve(leaf.end.outs[0])
+        narrow = isinstance(result, Op) and is_narrow(result)
+        one = self.writer.name(Constant(result.type(1))) if narrow else "1.0"
+        self.cotangents.add(frame, result, one)
         for node in reversed(path):
             self.back(frame, node)
         self.closed = set()

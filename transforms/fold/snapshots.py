@@ -54,9 +54,11 @@ def put_back(shadows: dict[int, Any], arrays: list[Any], cotangents: list[Any]) 
 def taken(d: Any, x: Any) -> Any:
     """The cotangent of an array that was written where ``d`` stands."""
     found = of_places(d, ..., x.shape)
+    if found.dtype != x.dtype:
+        return found.astype(x.dtype)
     return found.copy() if np.may_share_memory(found, d) else found
 
 
-def number(d: Any) -> Any:
+def number(d: Any, kind: Any = float) -> Any:
     """The cotangent of a number that was written where ``d`` stands; None where that is zero."""
-    return float(np.add.reduce(d, None) if type(d) is np.ndarray else d) or None
+    return kind(np.add.reduce(d, None) if type(d) is np.ndarray else d) or None

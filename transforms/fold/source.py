@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from ...tracer.fold.region import End, Folded, Kind, Op, is_memory
+from ...tracer.fold.region import FLOATS, End, Folded, Kind, Op, is_memory
 from ..silence import QUIET
 from .activity import Activity, Aliases
 from .arrays import is_call
@@ -22,7 +20,8 @@ from .ways import Node, Unemittable, Ways
 from .writer import INDENT, Code, Text, Writer, joined
 
 Answer = Callable[[End, Callable[[Any], str], Callable[[Op], str]], list[str]]
-NUMBERS = ((float,), (np.float64,))  # the states of results that have a gradient
+# The states of results that have a gradient.
+NUMBERS = tuple([(kind,) for kind in (float, *FLOATS)])
 BLOCKS = 17  # loops and tries inside one another; Python takes twenty
 LEVELS = 95  # of indentation; Python takes a hundred
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...rules.words import with_article
 from ...tracer import frames
-from ...tracer.fold.region import is_looked_into, is_of_numpy
-from ...tracer.kinds import MISSING, are_quiet, static
+from ...tracer.fold.region import FLOATS, is_looked_into, is_of_numpy
+from ...tracer.kinds import MISSING, are_quiet, is_one_of, static
 from ..loops import Miss
 from .arrays import gradient_by
 
@@ -71,8 +71,8 @@ class Structure:
             return 0.0 if d is None else d if type(d) is float else float(d)
         if kind is np.ndarray and is_of_numpy(x):
             return gradient_by(x, d) if x.dtype.kind == "f" else None
-        if kind is np.float64:
-            return np.float64(0.0 if d is None else d)
+        if is_one_of(kind, FLOATS):
+            return kind(0.0 if d is None else d)
         if kind is tuple:
             return self.parts(x, None if d is None else iter(d))
         if kind is list:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...tracer.fold.region import ARRAY, CONTENT, GET, PUT, VIEW, Access, Kind, Op
-from .arrays import index_of, view_of
+from .arrays import index_of, is_narrow, view_of
 from .frames import MAYBE, SURE, Cotangents, Frame
 from .snapshots import number, taken
 from .writer import Writer
@@ -77,14 +77,15 @@ class Arrays:
         cell = self.part(frame, op, 2)
         x = op.args[1]
         if self.cotangents.floats(x):
-            kind = self.writer.resolve(x).type
-            whole = self.writer.fresh("q")
+            source = self.writer.resolve(x)
+            kind = source.type
+            whole, named = self.writer.fresh("q"), self.writer.text.named
             if type(kind) is Kind:
-                named = self.writer.text.named(taken, "taken")
-                frame.add(f"{whole} = {named}({cell}, {self.like(x)})")
+                frame.add(f"{whole} = {named(taken, 'taken')}({cell}, {self.like(x)})")
                 self.cotangents.add(frame, x, whole, SURE, spare=True)
             else:
                 frame.add(f"{whole} = {cell}")
-                frame.add(f"{whole} = {self.writer.text.named(number, 'number')}({whole})")
+                rounded = f", {named(kind, kind.__name__)}" if is_narrow(source) else ""
+                frame.add(f"{whole} = {named(number, 'number')}({whole}{rounded})")
                 self.cotangents.add(frame, x, whole, MAYBE, spare=True)
         frame.add(f"{cell} = 0.0")
