@@ -61,7 +61,7 @@ TRACED: dict[str, str] = {
     "numpy": """append apply_along_axis apply_over_axes array_split
         asarray_chkfinite astype atleast_1d atleast_2d atleast_3d average
         block c_ column_stack corrcoef cov cumulative_prod cumulative_sum diff dsplit dstack emath extract fliplr
-        flipud fromfunction fromiter geomspace gradient histogram histogram2d histogram_bin_edges histogramdd hsplit
+        flipud fromfunction fromiter geomspace histogram histogram2d histogram_bin_edges histogramdd hsplit
         i0 intersect1d ix_ kaiser kron logspace median mgrid nancumprod nancumsum nanmean nanpercentile nanprod
         nanquantile nanstd nanvar ndenumerate ndindex ogrid pad percentile piecewise poly poly1d polyadd polyder
         polydiv polyfit polyint polynomial polysub polyval put_along_axis quantile r_ real_if_close require resize

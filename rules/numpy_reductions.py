@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import axis_size, expand, is_sequence, normal_axes, restore, settled, unbroadcast
+from .equivalents import like
 from .mutation import scatter
 from .numpy_ufuncs import methods
 from .registry import Operand, lookup, nondiff, query, rrule
@@ -627,3 +628,34 @@ def ediff1d(ary, to_end: Operand = None, to_begin: Operand = None):
         )
 
     return z, pullback
+
+
+# ---------------------------------------------------------------------------------------- np.gradient
+
+
+@like(np.gradient)
+def gradient(f, *varargs, axis=None, edge_order=1):
+    along, order = settled(axis), settled(edge_order)
+    axes = range(np.ndim(f)) if along is None else along if is_sequence(along) else (along,)
+    steps = varargs if len(varargs) == len(axes) else (varargs or (1.0,)) * len(axes)
+    found = [_slopes(f, step, axis, order) for step, axis in zip(steps, axes)]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _slopes(f: Any, step: Any, axis: int, order: int) -> Any:
+    """`np.gradient` along one axis, by the formula for coordinates at any distances.
+
+    Where they are evenly spaced, NumPy goes by the first distance alone: the value is the same, the derivative is not.
+    """
+    f = np.moveaxis(f, axis, -1)
+    even = np.ndim(step) == 0
+    width = step if even else np.diff(step)
+    slope = np.diff(f) / width
+    left, right, first, last = slope[..., :-1], slope[..., 1:], slope[..., :1], slope[..., -1:]
+    before, after = (width, width) if even else (width[:-1], width[1:])
+    inner = (after * left + before * right) / (before + after)
+    if order == 2:
+        bend = (right - left) / (before + after)
+        start, end = (width, width) if even else (width[:1], width[-1:])
+        first, last = first - bend[..., :1] * start, last + bend[..., -1:] * end
+    return np.moveaxis(np.concatenate((first, inner, last), -1), -1, axis)

@@ -3,7 +3,8 @@
 The formulas are those of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov), with
 SciPy's names of the parameters; where several are equal, the one that stays exact near zeros and poles is
 taken. Logarithms are written ``xlogy(1, x)``, which gives -inf at 0 without a warning. What SciPy itself
-writes in Python (logsumexp, softmax, multigammaln, comb, ...) has no rule: it is traced through.
+writes in Python (softmax, multigammaln, comb, ...) has no rule: it is traced through, but for logsumexp, which
+takes the largest elements out of its sum: at ties that would be another function of them.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import numpy as np
 from scipy import special
 from scipy.special import _ufuncs
 
-from .broadcasting import is_complex, unbroadcast
+from .broadcasting import is_complex, kept_shape, settled, unbroadcast
 from .elementwise import elementwise, over, unknown
 from .operators import of_numpy, power_by_base, power_by_exponent, sign
 from .registry import Operand, nondiff, rrule
-from .zeros import product, ratio
+from .zeros import conj, plus, product, ratio
 
 
 def log(x: Any) -> Any:
@@ -544,6 +545,34 @@ def lambertw(z, k=0, tol=1e-8):
 
 
 elementwise(special.wrightomega, lambda x, z: z / (1 + z))
+
+
+@rrule(special.logsumexp)
+def logsumexp(a, axis=None, b: Operand = None, keepdims=False, return_sign=False):
+    found = special.logsumexp(a, axis, b, keepdims, return_sign)
+
+    def pullback(d):
+        shape = np.shape(a) if b is None else np.broadcast_shapes(np.shape(a), np.shape(b))
+        kept = lambda x: np.reshape(x, kept_shape(shape, settled(axis)))
+        full = a if np.shape(a) == shape else np.broadcast_to(a, shape)
+        if return_sign:
+            z, s = found
+            part = np.exp(np.subtract(full, kept(z))) * conj(kept(s))
+            # Of the sum's logarithm these are the real part and, turned into a phase, the imaginary part.
+            turned = 1j * np.imag(d[1] * s) if d[1] is not None and is_complex(s) else None
+            d = plus(d[0], turned)
+            if d is None:
+                return None, None, None
+        else:
+            part = np.exp(np.subtract(full, kept(found)))
+        d = kept(d)
+        if b is None:
+            return unbroadcast(product(d, part), a), None, None
+        da, db = product(np.multiply(d, b), part), product(d, part)
+        return unbroadcast(da, a), None, unbroadcast(db, b)
+
+    return found, pullback
+
 
 # ------------------------------------------------------------------------------ integrals
 

@@ -20,6 +20,7 @@ linear(operator.getitem, cast, expand, scatter, of_places)
 linear(setitem, scatter_add, wrt=(0, 2))
 
 linear(np.sum, np.add.reduce, np.add.reduceat, np.mean, np.cumsum, np.add.accumulate, np.trace)
+linear(np.gradient)
 linear(np.reshape, np.ravel, np.squeeze, np.expand_dims, np.broadcast_to, np.transpose)
 linear(np.swapaxes, np.moveaxis, np.flip, np.roll, np.repeat, np.tile, np.delete, np.take)
 linear(np.tril, np.triu, np.diag, np.diagonal, np.diagflat)

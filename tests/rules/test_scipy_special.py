@@ -166,6 +166,15 @@ case(
     np.array([1.0, -np.inf, 2.0]) + 0.0,
     case={"name": "with -inf", **FIRST},
 )
+TIED = np.array([[0.4, 0.4, -1.2], [0.9, 0.9, 0.9]])
+case(special.logsumexp, TIED)
+case(special.logsumexp, TIED, axis=-1)
+case(lambda a, b: special.logsumexp(a, axis=1, b=b, keepdims=True), TIED, X)
+case(lambda a, b: special.logsumexp(a, axis=1, b=b, return_sign=True)[0], TIED, -X)
+case(lambda a, b: special.logsumexp(a, axis=(0, 1), b=b), TIED[0], X)
+case(lambda a, b: special.logsumexp([a, 0.3, a], b=[1.0, b, 2.0]), 0.3, 0.7)
+case(special.logsumexp, TIED + 1j * X)
+case(lambda a, b: special.logsumexp(a, axis=0, b=b, return_sign=True), Z, X)
 case(special.comb, 5.3, 2.1)
 case(special.comb, X + 3, ROW)
 case(special.sinc, SIGNED)
