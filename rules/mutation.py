@@ -10,7 +10,7 @@ import numpy as np
 
 from .broadcasting import broadcast_axes, cast, is_integral, is_sequence, unbroadcast
 from .registry import mutates, nondiff, query, rrule
-from .zeros import conj, cotangent_dtype, is_plain, ratio
+from .zeros import conj, cotangent_dtype, is_plain, product, ratio
 
 
 def setitem(x: Any, index: Any, value: Any) -> Any:
@@ -187,21 +187,79 @@ def _laid_out_as(d, x):
 
 def multiply_at(x: Any, index: Any, factor: Any) -> Any:
     """A copy of ``x`` after ``np.multiply.at(x, index, factor)``."""
-    y = x.copy(order="K")
+    y = np.array(x, order="K")  # which may be a scalar, as in `setitem`
     np.multiply.at(y, index, factor)
     return y
 
 
 @rrule(multiply_at)
 def _multiply_at(x, index, factor):
-    z = multiply_at(x, index, factor)
+    def pullback(dz):
+        if may_repeat(index):
+            d = dz[index] * others_at(x, index, factor)
+        elif is_mask(index) and not is_sequence(factor):
+            d = of_places(product(dz, x), index, np.shape(factor))
+        else:
+            d = dz[index] * x[index]
+        return multiply_at(dz, index, factor), None, unbroadcast(d, factor)
+
+    return multiply_at(x, index, factor), pullback
+
+
+def others_at(x: Any, index: Any, factor: Any) -> Any:
+    """For each factor of `multiply_at` the product of the element and of the other factors there, zeros or not."""
+    places = np.arange(np.size(x)).reshape(np.shape(x))[index]
+    order = np.argsort(places, axis=None, kind="stable")
+    place = places.reshape(-1)[order]
+    factors = np.broadcast_to(factor, places.shape).reshape(-1)[order]
+    found = np.empty(place.shape, np.result_type(x, factors))
+    with np.errstate(all="ignore"):
+        before = products_before(place, factors)
+        after = products_before(place[::-1], factors[::-1])[::-1]
+        found[order] = np.reshape(x, -1)[place] * before * after
+    return found.reshape(places.shape)
+
+
+def products_before(place: Any, factors: Any) -> Any:
+    """For each of ``factors`` the product of those before it that have its place; those of one place are together."""
+    here = np.arange(place.size)
+    follows = np.equal(place, np.roll(place, 1)) & (here > 0)
+    turn = here - np.maximum.accumulate(np.where(follows, 0, here))
+    found = np.where(follows, np.roll(factors, 1), np.ones_like(factors))
+    step = 1
+    while step <= turn.max(initial=0):  # each holds the last ``step`` of its factors
+        found = np.where(turn >= step, np.roll(found, step) * found, found)
+        step *= 2
+    return found
+
+
+@rrule(others_at)
+def _others_at(x, index, factor):
+    z = others_at(x, index, factor)
 
     def pullback(dz):
-        # The product of the other factors at each place, which exists as long as the factor is not zero.
-        dfactor = dz[index] * ratio(z[index], factor)
-        return multiply_at(dz, index, factor), None, unbroadcast(dfactor, factor)
+        w = dz * z
+        rest = scatter(w, index, np.shape(x), w.dtype)[index] - w
+        dfactor = np.where(divides(x, index, factor), ratio(rest, factor), 0)
+        dx = dz * others_at(np.ones_like(x), index, factor)
+        dx = scatter(dx, index, np.shape(x), dx.dtype)
+        return unbroadcast(dx, x), None, unbroadcast(dfactor, factor)
 
     return z, pullback
+
+
+def divides(x: Any, index: Any, factor: Any) -> Any:
+    """Where a product of factors of `multiply_at` can be divided by one of them; none but a lone one may be zero."""
+    places = np.arange(np.size(x)).reshape(np.shape(x))[index]
+    zero = np.broadcast_to(np.equal(factor, 0), places.shape)
+    if np.any(np.bincount(places.reshape(-1))[places[zero]] > 1):
+        raise NotImplementedError(
+            "np.multiply.at with a factor of zero at a place that has several factors, beyond the first derivative"
+        )
+    return ~zero
+
+
+nondiff(divides)
 
 
 # ---------------------------------------------------------------------- mutators, by their equivalents

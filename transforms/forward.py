@@ -24,6 +24,7 @@ from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.loops import Carry, Pick, Put
 from ..tracer.outline import Mirrored
+from ..tracer.places import raise_at
 from ..tracer.seals import Unfollowed
 from ..tracer.structure import is_differentiable
 from ..tracer.tape import (
@@ -41,7 +42,7 @@ from ..tracer.tape import (
     variable,
 )
 from . import asking
-from .expand import overflowed
+from .expand import REFUSALS, overflowed, refusal
 from .pushforward import Pushforward, pushforward_of
 from .reverse import (
     Recorded,
@@ -148,7 +149,10 @@ class Pusher:
             self.decided = fn_name(op.fn)
         if pushforward.drawn:
             self.looked.update(dict.fromkeys(looked_at_by(pushforward, inputs[1:])))
-        found = replayed(pushforward.tape, inputs, self.tape, op.site)
+        try:
+            found = replayed(pushforward.tape, inputs, self.tape, op.site)
+        except REFUSALS as error:
+            raise_at(op.site, refusal(op, error))
         self.gaps |= isinstance(found, tuple) and any(
             isinstance(t, registry.Missing) for t in found
         )

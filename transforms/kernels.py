@@ -137,7 +137,7 @@ def is_steady(op: Op) -> bool:
         return isinstance(args[0], Op) and is_steady(args[0])
     if fn is mutation.setitem or fn is mutation.scatter_add:
         return is_array(args[0])
-    if fn is operator.getitem:
+    if fn is operator.getitem or fn is mutation.others_at or fn is mutation.divides:
         return steady_index(args[0], args[1])
     if isinstance(fn, np.ufunc):  # to which an integer of more than 64 bits is an object
         return type(value) is np.ndarray or not any(type(x.value) is int for x in op.operands())

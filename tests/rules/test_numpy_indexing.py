@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import pullback
+from wengert import NoRuleError, grad, hessian, hvp, jvp, pullback
 from wengert.rules import mutation
 
 case = Table()
@@ -68,7 +68,16 @@ case(lambda d: mutation.scatter(d, [0, 0, 3], (4,), np.dtype(float)), V)
 case(lambda d: mutation.scatter(d, (slice(None), 1), (3, 2), np.dtype(float)), V)
 case(lambda d: mutation.scatter(d, 2, (4,), np.dtype(float)), 0.6)
 case(mutation.scatter_add, X, [1, 1, 2], V)
-case(mutation.multiply_at, X, [1, 1, 2], V, case={"second": False})
+case(mutation.multiply_at, X, [1, 1, 2], V)
+case(mutation.multiply_at, X, [1, 1, 2, 1, 1, 1], np.array([0.2, 1.1, -0.6, 1.3, -0.8, 0.7]))
+case(mutation.multiply_at, X, [1, 1, 2], np.array([0.0, 1.1, -0.6]), case={"second": False})
+case(mutation.multiply_at, X, [1, 1, 1], np.array([0.0, 0.0, -0.6]), case={"second": False})
+case(mutation.multiply_at, X, [1, 3, 2], np.array([0.0, 1.1, 0.0]))
+case(mutation.multiply_at, X, slice(1, 3), np.array([0.0, 1.1]))
+case(mutation.multiply_at, M, M > 0, 0.0)
+case(mutation.multiply_at, M, (slice(None), [0, 2, 0]), 0.6)
+case(mutation.others_at, X, [1, 1, 2, 0, 1], np.array([0.2, 1.1, 0.0, 0.4, -0.6]))
+case(mutation.others_at, Z, [1, 1, 1], Z + 0.4)
 case(lambda x, v: mutation.write_through(x, np.reshape, (-1,), {}, v), M, np.arange(6.0))
 case(lambda x, v: mutation.write_through(x, np.transpose, (), {}, v), M, 0.6)
 case(lambda x, v: mutation.write_through(x, np.ravel, (), {"order": "C"}, v), M, X[0])
@@ -143,7 +152,8 @@ writes(np.putmask, M, M > 0, M * 2)
 writes(np.add.at, X, [1, 1, 2], V)
 writes(np.add.at, M, (slice(None), [0, 0]), 0.6)
 writes(np.subtract.at, X, [1, 1, 2], V)
-writes(np.multiply.at, X, [1, 1, 2], V, case_options={"second": False})
+writes(np.multiply.at, X, [1, 1, 2], V)
+writes(np.divide.at, X, [1, 1, 2], V)
 writes(np.fill_diagonal, M, 0.6)
 writes(np.fill_diagonal, np.ones((5, 2)), [0.6, 1.7], True)
 writes(np.put_along_axis, M, np.array([[1], [2]]), 0.6, 1)
@@ -222,3 +232,31 @@ def test_pure_writes_leave_their_arguments_alone():
     mutation.scatter_add(x, [0, 0], 1.0)
     mutation.write_through(x, np.ravel, (), {}, 0.0)
     np.testing.assert_array_equal(x, M)
+
+
+def test_factors_of_zero_at_one_place_have_first_derivatives_alone():
+    def scaled(b):
+        y = X.copy()
+        np.multiply.at(y, [0, 0, 1], b)
+        return np.sum(y * y)
+
+    hessian(scaled)(V)  # whose pushforwards are kept
+    np.testing.assert_array_equal(grad(scaled)(np.array([0.0, 2.0, 0.0])), [0, 0, 0])
+    with pytest.raises(NoRuleError, match=r"np.multiply.at with a factor of zero"):
+        hessian(scaled)(np.array([0.0, 2.0, 3.0]))
+
+
+def test_a_mask_of_another_count_multiplies_by_one_number():
+    def scaled(a):
+        y = a * 1
+        np.multiply.at(y, a > 1, a[0])
+        return np.sum(y * y)
+
+    for a in ([2.0, 0.5, 3.0], [2.0, 3.0, 4.0], [0.0, 0.5, 2.0], [0.1, 0.2, 0.3]):
+        a = np.array(a)
+        y, on = np.where(a > 1, a * a[0], a), np.array([1.0, 0, 0])
+        dy = np.where(a > 1, a + a[0] * np.ones(3), 1.0)
+        expected = 2 * y * np.where(a > 1, a[0], 1.0) + on * np.sum(2 * y * a * (a > 1))
+        np.testing.assert_allclose(grad(scaled)(a), expected)
+        np.testing.assert_allclose(jvp(scaled, (a,), (np.ones(3),))[1], np.sum(2 * y * dy))
+        hvp(scaled, (a,), (np.ones(3),))

@@ -532,6 +532,16 @@ def test_singular_vectors_without_a_derivative_are_refused():
         jvp(lambda a: np.linalg.svd(a)[0], (tall,), (tall,))
 
 
+def test_a_kept_pushforward_refuses_as_a_traced_one_does():
+    """The inverse that it takes fails where the pushforward is played, and not where it was made."""
+    slope = grad(np.linalg.det)
+    for a in (A, DA, A):
+        jvp(slope, (a,), (DA,))
+    for singular in (np.zeros((3, 3)), np.ones((3, 3))):
+        with pytest.raises(NoRuleError, match="Singular matrix"):
+            jvp(slope, (singular,), (DA,))
+
+
 # ----------------------------------------------------------------------------------------------- programs
 
 
