@@ -79,6 +79,7 @@ from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .out import call_with_out
 from .outline import Outline
+from .passing import is_bar, passed_on
 from .permissions import destructive
 from .places import (
     LIBRARY,
@@ -675,6 +676,9 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     for x in args:
         if is_object(x) and isinstance(x, imported("logging", "LogRecord")):
             lower(tracer, x)  # a record, of whose numbers this makes text
+    if is_bar(root_of(fn), fn.__name__):
+        args = tuple([passed_on(tracer, x) for x in args])
+        kwargs = {k: passed_on(tracer, x) for k, x in kwargs.items()}
     return opaque(tracer, site, fn, args, kwargs)
 
 
