@@ -118,6 +118,29 @@ def lfilter(b, a, x, axis=-1, zi: Operand = None):
     return y, pullback
 
 
+@like(signal.sosfilt)
+def sosfilt(sos, x, axis=-1, zi: Operand = None):
+    """One section after the other, each of which has a first coefficient of one."""
+    left, sos = [], np.asarray(sos)
+    for k in range(np.shape(sos)[0]):
+        if zi is None:
+            x = signal.lfilter(sos[k, :3], sos[k, 3:], x, axis)
+        else:
+            x, zf = signal.lfilter(sos[k, :3], sos[k, 3:], x, axis, np.asarray(zi)[k])
+            left.append(zf)
+    return x if zi is None else (x, np.stack(left))
+
+
+@like(signal.medfilt)
+def medfilt(volume, kernel_size=None):
+    volume = np.atleast_1d(volume)
+    axes = tuple(range(-np.ndim(volume), 0))
+    sizes = np.broadcast_to(3 if kernel_size is None else kernel_size, np.shape(axes))
+    padded = np.pad(volume, [(int(n) // 2, int(n) // 2) for n in sizes])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(map(int, sizes)))
+    return np.median(windows, axis=axes)
+
+
 def delayed_products(d: Any, u: Any, count: int, axis: int) -> Any:
     """The inner products of ``d`` with ``u``, delayed by 0, 1, ... steps."""
     d, u = np.moveaxis(d, axis, -1), np.moveaxis(u, axis, -1)

@@ -27,18 +27,39 @@ def weighted(d: Any, w: Any) -> Any:
     return d if w is None else d * w
 
 
-def pairwise(name: str, part: Callable[[Any], Any], gathered: Callable[[Any], Any]) -> None:
+def minkowski(d: Any, w: Any, p: Any) -> Any:
+    """The p-th root of the sum of p-th powers, with a slope of zero between points that coincide."""
+    if p == np.inf:
+        return chebyshev(d, w, p)
+    size = np.abs(d)
+    apart = size > 0
+    powers = np.sum(weighted(np.where(apart, np.where(apart, size, 1.0) ** p, 0.0), w), -1)
+    apart = powers > 0
+    return np.where(apart, np.where(apart, powers, 1.0) ** (1 / p), 0.0)
+
+
+def chebyshev(d: Any, w: Any, p: Any) -> Any:
+    if w is not None:
+        raise NotImplementedError("the derivative is not known for weights of greatest differences")
+    return np.max(np.abs(d), -1)
+
+
+def summed(part: Callable[[Any], Any], gathered: Callable[[Any], Any]) -> Callable[..., Any]:
     """A distance that is ``gathered`` from a ``part`` for each coordinate, weighted."""
+    return lambda d, w, p: gathered(weighted(part(d), w))
+
+
+def pairwise(name: str, measure: Callable[..., Any]) -> None:
+    """A ``measure`` of differences, weights and powers, between all pairs."""
     compiled = getattr(distance, "_distance_pybind", None)  # which older versions do not have
 
-    def cdist(x, y, w: Operand = None, out=None):
-        d = np.asarray(x)[:, None] - np.asarray(y)[None]
-        return gathered(weighted(part(d), w))
+    def cdist(x, y, w: Operand = None, out=None, p: Operand = 2.0):
+        return measure(np.asarray(x)[:, None] - np.asarray(y)[None], w, p)
 
-    def pdist(x, w: Operand = None, out=None):
+    def pdist(x, w: Operand = None, out=None, p: Operand = 2.0):
         i, j = np.triu_indices(np.shape(x)[0], 1)
         x = np.asarray(x)
-        return gathered(weighted(part(x[i] - x[j]), w))
+        return measure(x[i] - x[j], w, p)
 
     for function in (cdist, pdist):
         primitive = getattr(compiled, f"{function.__name__}_{name}", None)
@@ -46,6 +67,8 @@ def pairwise(name: str, part: Callable[[Any], Any], gathered: Callable[[Any], An
             like(primitive)(function)
 
 
-pairwise("euclidean", np.square, euclidean)
-pairwise("sqeuclidean", np.square, total)
-pairwise("cityblock", np.abs, total)
+pairwise("euclidean", summed(np.square, euclidean))
+pairwise("sqeuclidean", summed(np.square, total))
+pairwise("cityblock", summed(np.abs, total))
+pairwise("chebyshev", chebyshev)
+pairwise("minkowski", minkowski)

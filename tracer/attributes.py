@@ -911,9 +911,24 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
     else:
         if name == "default_factory" and isinstance(obj, defaultdict):
             value = stand_ins.kept(site, value, None)
-        (put_own if own else put)(obj, name, value)
+        try:
+            (put_own if own else put)(obj, name, value)
+        except TypeError:
+            if not in_c or type(value) is not ArrayBox:  # which C code may not take
+                raise
+            put_plain(tracer, site, obj, name, value)
         if type(obj) is OrderedDict and id(obj) in tracer.originals and tracer.reads is not None:
             tracer.reads.problem(f"the attribute {name!r} of an OrderedDict outside is set", site)
+
+
+def put_plain(tracer: Tracer, site: Site, obj: Any, name: str, box: ArrayBox) -> None:
+    """Set an attribute that is written in C and takes no box: the array may have no derivative."""
+    put(obj, name, box.value)  # raises what plain Python raises
+    if not is_constant(tracer, operand(box, [])):
+        raise TraceError(cannot_hold(site, obj, name))
+    meaning.unboxing.lower(tracer, box)
+    if tracer.reads is not None:
+        tracer.reads.problem("an array is read by code that records nothing", site)
 
 
 def keeps_itself(obj: Any, name: str) -> bool:
@@ -929,7 +944,11 @@ def must_keep(site: Site, obj: Any, name: str, value: Any) -> None:
     setter = getattr(type(found), "__set__", None)
     if setter is None or type(setter) is types.FunctionType or getattr(obj, name) is value:
         return
-    raise TraceError(
+    raise TraceError(cannot_hold(site, obj, name))
+
+
+def cannot_hold(site: Site, obj: Any, name: str) -> str:
+    return (
         f"{places.blame(site)}: the attribute {name!r} of {with_article(type(obj).__name__)} cannot hold a "
         "traced value, so its gradient would be lost\nkeep it in a list, a dict or an object of your own"
     )

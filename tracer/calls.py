@@ -46,6 +46,7 @@ from . import (
     rewrite,
     slots,
     through,
+    wrapt_calls,
 )
 from .active import untraced
 from .arrays import ONE_BY_ONE, must_be_apart, must_not_run_into, phantom, write_all
@@ -79,6 +80,7 @@ from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .out import call_with_out
 from .outline import Outline
+from .passing import is_bar, passed_on
 from .permissions import destructive
 from .places import (
     LIBRARY,
@@ -213,6 +215,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             if type(found) is FunctionType:
                 return call(tracer, site, found, (fn, *args), kwargs)
             return call(tracer, site, slots.bound(tracer, site, found, fn), args, kwargs)
+    if flags_of(kind) & HEAP_TYPE and (found := wrapt_calls.in_python(kind)) is not None:
+        return call(tracer, site, found, (fn, *args), kwargs)
     if kind is types.WrapperDescriptorType or kind is types.MethodDescriptorType:
         if args and not kwargs and natives.is_followed(fn, args):
             return natives.call(tracer, site, fn, args)
@@ -234,6 +238,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             )
         plain = getattr(fn.__objclass__, fn.__name__)
         given = (fn.__self__, *args)
+        if (found := wrapt_calls.written(plain)) is not None:
+            return call(tracer, site, found, given, kwargs)
         if plain is GET and args and args[0] is not None and callable(fn.__self__.fget):
             return call(tracer, site, fn.__self__.fget, args[:1], kwargs)
         if plain in handlers:
@@ -675,6 +681,9 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     for x in args:
         if is_object(x) and isinstance(x, imported("logging", "LogRecord")):
             lower(tracer, x)  # a record, of whose numbers this makes text
+    if is_bar(root_of(fn), fn.__name__):
+        args = tuple([passed_on(tracer, x) for x in args])
+        kwargs = {k: passed_on(tracer, x) for k, x in kwargs.items()}
     return opaque(tracer, site, fn, args, kwargs)
 
 

@@ -252,7 +252,7 @@ def look_at_addresses(tracer: Tracer, site: Site, fn: Any, args: Any, traced: bo
                 "use the object itself"
             )
     elif traced and isinstance(fn, FOREIGN_FUNCTION):
-        for x, kind in itertools.zip_longest(args, fn.argtypes or ()):
+        for x, kind in itertools.zip_longest(args, getattr(fn, "argtypes", None) or ()):
             if not (points(x) or (type(x) is int and points(kind))) or addressed(tracer, [x]):
                 continue
             raise TraceError(

@@ -184,7 +184,7 @@ def passed_over(f: F) -> F:
 UNTRACED = frozenset(
     "importlib logging warnings typing inspect enum abc threading re ast tokenize linecache traceback types "
     "_py_warnings annotationlib io codecs locale encodings pickle copyreg _weakrefset pprint unittest "
-    "pytest _pytest subprocess socket tqdm matplotlib pdb bdb cmd".split()
+    "pytest _pytest subprocess socket tabulate tqdm matplotlib pdb bdb cmd".split()
 )
 
 

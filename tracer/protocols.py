@@ -765,9 +765,27 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     if isinstance(container, dict):
         item = look_up(tracer, site, container, key)
     else:
-        key = drawn_slice(indices(tracer, site, key)) if isinstance(container, INDEXED) else key
+        if isinstance(container, INDEXED):
+            key = drawn_slice(indices(tracer, site, key))
+        elif type(container) is np.ndarray:
+            key = plain_indices(tracer, site, key)
         item = meaning.escape.watched(operator.getitem, (container, bare(key)), {}, site)
     return item_of(tracer, site, container, key, item)
+
+
+def plain_indices(tracer: Tracer, site: Site, key: Any) -> Any:
+    """What stands between the brackets of an array of objects, of text or of dates: indices, which have no derivative.
+
+    Which elements they choose is a decision of the program, also where they are arrays.
+    """
+    if type(key) is tuple:
+        return tuple([plain_indices(tracer, site, x) for x in key])
+    if type(key) is not ArrayBox:
+        return plain_key(key)
+    if tracer.reads is not None:
+        tracer.reads.problem("an array is read by code that records nothing", site)
+    truth(tracer, site, record(tracer, site, np.array_equal, (key, key.value.copy()), {}))
+    return key.value
 
 
 def item_of(tracer: Tracer, site: Site, container: Any, key: Any, item: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import frames, memos, seals
+from . import frames, memos, passing, seals
 from .arrays import is_followed
 from .border import (
     COLLECTIONS,
@@ -102,6 +102,7 @@ def settle(tracer: Tracer) -> None:
             cell.cell_contents = plain
     for escaped in tracer.pending:
         lower(tracer, escaped, memo, True)
+    passing.end(tracer, memo)
     for scope in tracer.scopes.values():
         scope.settle(tracer, memo)
 

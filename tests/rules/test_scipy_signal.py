@@ -41,6 +41,29 @@ case(started, W, np.array([1.0]), V[:1], np.array([0.3, -0.2]))
 case(started, W[:1], np.array([1.3, -0.4, 0.2]), M, M[:1, :2])
 case(started, W, np.array([1.3, -0.4]), M, M[:2], axis=0)
 
+
+def sections(b, a, x, axis=-1, zi=None):
+    sos = np.concatenate((b, np.ones((len(a), 1)), a), 1)
+    return signal.sosfilt(sos, x, axis, zi)
+
+
+def started_sections(b, a, x, zi, axis=-1):
+    return sections(b, a, x, axis, zi)
+
+
+S, Q = np.array([[0.4, -0.3, 1.1], [0.9, 0.2, -0.1]]), np.array([[-0.4, 0.1], [0.3, -0.2]])
+case(sections, S, Q, V)
+case(sections, S[:1], Q[:1], M)
+case(sections, S, Q, M, axis=0)
+case(started_sections, S, Q, V, np.array([[0.3, -0.2], [0.1, 0.5]]))
+case(started_sections, S, Q, M, np.reshape(np.arange(12.0) / 7, (2, 3, 2)))
+case(started_sections, S, Q, M, np.reshape(np.arange(16.0) / 7, (2, 2, 4)), axis=0)
+case(lambda x: signal.sosfiltfilt(np.hstack((S, np.ones((2, 1)), Q)), x, padlen=2), V)
+case(signal.medfilt, V)
+case(signal.medfilt, V, 5)
+case(signal.medfilt, M + np.reshape(np.arange(12.0), (3, 4)) / 100)  # without ties
+case(signal.medfilt, M + np.reshape(np.arange(12.0), (3, 4)) / 100, (3, 1))
+
 for mode in ("reflect", "mirror", "nearest", "wrap", "constant"):
     case(ndimage.correlate1d, V, W, mode=mode)
     case(ndimage.convolve1d, V, W, mode=mode, origin=1)

@@ -27,6 +27,24 @@ for metric in ("euclidean", "sqeuclidean", "cityblock"):
     case(among, A)
     case(among, A, W)
 
+for options in (
+    {"metric": "chebyshev"},
+    *({"metric": "minkowski", "p": p} for p in (1, 1.5, 2, 3)),
+):
+
+    def far(a, b, options=options):
+        return distance.cdist(a, b, **options)
+
+    def apart(a, options=options):
+        return distance.pdist(a, **options)
+
+    case(far, A, B)
+    case(apart, A)
+
+case(lambda a, w: distance.pdist(a, "minkowski", p=3, w=w), A, W)
+case(lambda a: distance.pdist(a, "minkowski", p=np.inf), A)
+case(lambda a, p: distance.cdist(a, B, "minkowski", p=p, w=W), A, 2.5)
+
 
 @case.each
 def test_gradient(case):
@@ -41,6 +59,16 @@ def test_second_order(case):
 @case.single
 def test_single_precision(case):
     check_single(case)
+
+
+def test_points_that_coincide_by_other_powers():
+    def f(a):
+        return np.sum(distance.cdist(a, a, "minkowski", p=3) ** 2)
+
+    value, slope = value_and_grad(f)(A)
+    assert value == f(A)
+    step = 1e-6 * (A + 1)
+    assert np.sum(slope * step) == pytest.approx((f(A + step) - f(A - step)) / 2, rel=1e-7)
 
 
 def test_points_that_coincide():
@@ -65,3 +93,5 @@ def test_an_array_that_is_written_to():
 def test_what_is_not_known_is_refused():
     with pytest.raises(NoRuleError, match="braycurtis"):
         grad(lambda a: distance.cdist(a, B, "braycurtis").sum())(A)
+    with pytest.raises(NoRuleError, match="weights of greatest differences"):
+        grad(lambda a: distance.cdist(a, B, "chebyshev", w=W).sum())(A)

@@ -6,7 +6,7 @@ import operator
 import numpy as np
 import pytest
 
-from wengert import NoRuleError, jit, value_and_grad
+from wengert import GuardError, NoRuleError, jit, trace, value_and_grad
 
 WAYS = {  # to read the first element of an array of objects
     "item": lambda d: d[0],
@@ -132,3 +132,67 @@ def test_vectorize_of_lists(on):
             assert value_and_grad(f)(x) == (f(x), 2 * x)
             with pytest.raises(ValueError, match="setting an array element with a sequence"):
                 value_and_grad(wrong)(x)
+
+
+WORDS = np.array(["a", "bb", "ccc", "dddd"], dtype=object)
+INDICES = {
+    "mask": lambda w: w * np.arange(4.0) > 2.0,
+    "inverted": lambda w: ~np.array([True, False, True, False]),
+    "order": lambda w: np.argsort(-w * np.array([1.0, 3.0, 2.0, 0.0]))[:2],
+    "tuple": lambda w: (np.argsort(w * np.array([2.0, 1.0])),),
+    "number": lambda w: np.argmax(w * np.array([2.0, 1.0])),
+    "slice": lambda w: slice(np.argmax(w * np.array([2.0, 1.0])), 3),
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("words", [WORDS, WORDS.astype(str)], ids=["objects", "text"])
+def test_an_array_of_words_is_indexed_by_what_was_computed(words, index, on):
+    chosen = INDICES[index]
+
+    def f(w):
+        picked = words[chosen(w)]
+        return w * w * sum(len(x) * (i + 1) for i, x in enumerate(picked))
+
+    with jit(on):
+        for w in (2.5, -3.0, 0.5, 2.5, 2.5, -1.0, 2.5):
+            value, slope = value_and_grad(f)(w)
+            assert value == f(w)
+            assert slope == pytest.approx(2 * f(w) / w)
+
+
+def test_which_words_an_array_chose_is_a_decision_on_the_tape():
+    def f(w):
+        return w * len(WORDS[np.argsort(w * np.arange(4.0))][0])
+
+    tape = trace(f, 2.0)
+    assert tape(3.0) == 3.0
+    with pytest.raises(GuardError):
+        tape(-3.0)
+
+
+def test_what_is_wrong_with_an_index_is_what_numpy_says():
+    def f(w):
+        try:
+            WORDS[w * np.arange(4.0)]
+        except IndexError as error:
+            return w * len(str(error))
+
+    assert value_and_grad(f)(2.0) == (f(2.0), f(1.0))
+
+
+def test_groups_of_a_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"t": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 4.0], "g": ["a", "b", "a"]})
+
+    def f(w):
+        loss = 0.0
+        for _, part in frame.groupby("g"):
+            loss += np.sum((part["y"].to_numpy() - w * part["t"].to_numpy()) ** 2)
+        return loss
+
+    for w in (2.0, 3.0, 2.0):
+        value, slope = value_and_grad(f)(w)
+        assert value == f(w)
+        assert slope == pytest.approx(10 * w - 18)

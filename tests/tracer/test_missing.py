@@ -179,22 +179,8 @@ def test_a_refusal_in_a_library_names_the_function_of_the_user():
 
 def test_a_wrapper_in_c_says_what_to_call_instead():
     wrapt = pytest.importorskip("wrapt")
-
-    @wrapt.decorator
-    def handed_on(wrapped, instance, args, kwargs):
-        return wrapped(*args, **kwargs)
-
-    class Model:
-        @handed_on
-        def loss(self, x):
-            return (x**2).sum()
-
-    @handed_on
-    def loss(x):
-        return (x**2).sum()
-
+    loss = wrapt.PartialCallableObjectProxy(lambda x: (x**2).sum())
     if "_wrappers" in type(loss).__module__:
-        for f in (loss, Model().loss):
-            with pytest.raises(NoRuleError, match=r"wrapper in C\ncall what it wraps"):
-                grad(lambda x, f=f: f(x))(np.ones(3))
-            np.testing.assert_array_equal(grad(lambda x, f=f: f.__wrapped__(x))(np.ones(3)), 2.0)
+        with pytest.raises(NoRuleError, match=r"wrapper in C\ncall what it wraps"):
+            grad(lambda x: loss(x))(np.ones(3))
+        np.testing.assert_array_equal(grad(lambda x: loss.__wrapped__(x))(np.ones(3)), 2.0)

@@ -1304,3 +1304,35 @@ def test_an_element_gives_the_number_that_it_holds_beside_text_of_one(on):
             assert value_and_grad(read)(x) == (x * x, 2 * x)
             with pytest.raises(TraceError, match="makes a float of text that was drawn from"):
                 grad(read_by_a_method)(x)
+
+
+TABLES = '''
+def tabulate(rows):
+    """As the package of this name does, it looks whether a column is of numbers by making numbers of its text."""
+    texts = [format(x, ".3g") if isinstance(x, float) else str(x) for row in rows for x in row]
+    return " ".join(x.rjust(9) if float(x) else x for x in texts)
+'''
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+def test_a_table_is_text_like_any_other(on, capsys, monkeypatch):
+    module = types.ModuleType("tabulate")
+    monkeypatch.setitem(sys.modules, "tabulate", module)
+    exec(TABLES, vars(module))
+    tabulate = module.tabulate
+
+    def f(x):
+        print(tabulate([(1, x), (2, x * x)]))
+        return x * x * len(tabulate([[x]]))
+
+    def read(x):
+        return float(tabulate([[x]])) * x
+
+    with jit(on):
+        for x in (3.0, 4.0, 3.0, 3.0):
+            f(x)
+            plain = capsys.readouterr().out
+            assert value_and_grad(f)(x) == (9 * x * x, 18 * x)
+            assert capsys.readouterr().out == plain
+            with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+                grad(read)(x)
