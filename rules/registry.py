@@ -361,7 +361,7 @@ def caller(*primitives: Callable[..., Any]) -> Callable[[F], F]:
 
     The decorated function is called with the engine (`wengert.tracer.closing.Engine`) and the arguments, boxes
     among them. It makes functions with ``engine.close``, records primitives that have ordinary rules with
-    ``engine.record``, and returns the result.
+    ``engine.record``, and returns the result; or ``NotImplemented``, for options of which it knows nothing.
     """
 
     def decorate(function: F) -> F:

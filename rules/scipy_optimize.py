@@ -7,6 +7,7 @@ has captured in its closure.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -235,3 +236,71 @@ def fsolve(engine, func, x0, args=(), fprime=None, full_output=0, **options):
         engine, optimize.fsolve, func, (x0,), args, {**given, "full_output": full_output}
     )
     return (x, *whole[1:]) if full_output else x
+
+
+class Stationary(Residuals):
+    """The slope of half the sum of squares, which is zero at the best fit."""
+
+    def __call__(self, p: Any, *captures: Any) -> Any:
+        r, back = equivalents.pulled_back(self.closed, p, *captures)
+        return back(r)[0]
+
+
+def fitted(closed: Any, search: Search, *captures: Any) -> Any:
+    """The parameters of the best fit that a search finds."""
+    return search(closed, captures)
+
+
+def covariance(closed: Any, search: Search, *captures: Any) -> Any:
+    """The covariance of the parameters, as SciPy estimates it."""
+    search(closed, captures)
+    return search.whole[1]
+
+
+@rrule(fitted)
+def _fitted(closed, search, *captures):
+    p = fitted(closed, search, *captures)
+    return p, implicit(Stationary, closed, search, p, captures)
+
+
+@rrule(covariance)
+def _covariance(closed, search, *captures):
+    def pullback(dy):
+        raise NotImplementedError(
+            "the covariance that curve_fit estimates has no formula for its derivative"
+        )
+
+    return covariance(closed, search, *captures), pullback
+
+
+def distances(p: Any, f: Any, xdata: Any, ydata: Any, sigma: Any) -> Any:
+    """The residuals of a fit, as SciPy computes them."""
+    r = f(np.asarray(xdata) if is_sequence(xdata) else xdata, *p) - np.asarray(ydata)
+    return r if sigma is None else 1.0 / np.asarray(sigma) * r
+
+
+def least_squares(residuals: Any, p0: Any, n: int, **options: Any) -> Any:
+    """What ``curve_fit`` gives, given residuals as a function of the parameters."""
+    nowhere = np.zeros(n)
+    return optimize.curve_fit(lambda _, *p: residuals(np.array(p)), nowhere, nowhere, p0, **options)
+
+
+@caller(optimize.curve_fit)
+def curve_fit(engine, f, xdata, ydata, p0=None, sigma=None, absolute_sigma=False, **options):
+    if {"bounds", "jac", "full_output"} & {*options} or np.ndim(engine.plain(sigma)) > 1:
+        return NotImplemented
+    given = {"absolute_sigma": absolute_sigma, **options}
+    closed, captures = engine.close(distances, (f, xdata, ydata, sigma))
+    if p0 is None:  # SciPy's choice, by how many parameters the function of the user's has
+        known = [x.kind for x in inspect.signature(f).parameters.values()]
+        count = sum(x is inspect.Parameter.POSITIONAL_OR_KEYWORD for x in known) - 1
+        p0 = None if inspect.Parameter.VAR_POSITIONAL in known else np.ones(count)
+    start = {"p0": p0, "sigma": sigma, **given}
+    whole = engine.call(optimize.curve_fit, f, (), (xdata, ydata), start)
+    search = Search(
+        least_squares,
+        (engine.plain(p0), np.size(engine.plain(ydata))),
+        {k: engine.plain(x) for k, x in given.items()},
+    )
+    search.keep(whole, tuple(engine.plain(x) for x in captures))
+    return tuple([engine.record(x, closed, search, *captures) for x in (fitted, covariance)])

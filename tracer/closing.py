@@ -392,6 +392,9 @@ def called_back(
     """Call a caller: its rule makes what it does explicit."""
     assert rule.function is not None
     try:
-        return rule.function(Engine(tracer, site, fn_name(fn)), *args, **kwargs)
+        result = rule.function(Engine(tracer, site, fn_name(fn)), *args, **kwargs)
     except NotImplementedError as error:
         raise NoRuleError(f"{blame(site)}: {error}") from error
+    if result is NotImplemented:  # for such options: it is followed as the code that it is
+        return calls.call_function(tracer, site, fn, args, kwargs)
+    return result

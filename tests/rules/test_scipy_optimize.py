@@ -5,7 +5,7 @@ import pytest
 from checker import Table, check_first, check_second
 
 import wengert
-from wengert import NoRuleError, TraceError, grad, pullback, value_and_grad
+from wengert import NoRuleError, TraceError, WengertError, grad, pullback, value_and_grad
 
 optimize = pytest.importorskip("scipy.optimize")
 
@@ -68,6 +68,20 @@ case(lambda a: optimize.root(system, [1.0, 0.5], args=(a,), tol=1e-11).x, A)
 case(lambda a: optimize.root(system, [1.0, 0.5], args=(a,), method="lm", tol=1e-11).x, A)
 case(lambda a: optimize.fsolve(system, [1.0, 0.5], args=(a,), xtol=1e-11), A)
 case(lambda a: optimize.fsolve(system, a, args=([a[0], a[1]],), xtol=1e-11) * a, A)
+T = np.linspace(0.0, 1.5, 6)
+Y = np.array([1.02, 0.83, 0.70, 0.61, 0.49, 0.42])
+CLOSE = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}
+
+
+def decay(t, a, b):
+    return a * np.exp(-b * t)
+
+
+case(lambda y: optimize.curve_fit(decay, T, y, **CLOSE)[0], Y)
+case(lambda t, y: optimize.curve_fit(decay, t, y, [0.9, 0.5], **CLOSE)[0], T, Y)
+case(lambda c: optimize.curve_fit(lambda t, a, b: c * decay(t, a, b) + c, T, Y, **CLOSE)[0], 0.3)
+case(lambda y, s: optimize.curve_fit(decay, T, y, sigma=s, **CLOSE)[0], Y, 0.1 + 0.05 * T)
+case(lambda y: optimize.curve_fit(lambda t, a, b: a + b * t, list(T), [y, *Y[1:]])[0], 0.9)
 
 
 @case.each
@@ -84,6 +98,36 @@ def test_third_derivative_of_a_root():
     """The cube root."""
     root = lambda a: optimize.brentq(lambda x: x**3 - a, 0.0, 5.0, xtol=1e-15)
     assert grad(grad(grad(root)))(2.0) == pytest.approx(10 / 27 * 2.0 ** (-8 / 3), rel=1e-8)
+
+
+def test_a_fit_is_that_of_scipy():
+    f = lambda y: optimize.curve_fit(decay, T, y, sigma=0.1 + T)
+    for k in range(6):
+        for found, plain in zip(pullback(f, Y + 0.1 * k)[0], f(Y + 0.1 * k), strict=True):
+            np.testing.assert_array_equal(found, plain)
+
+
+def test_the_covariance_of_a_fit_has_no_derivative():
+    with pytest.raises(NoRuleError, match="covariance that curve_fit estimates"):
+        grad(lambda y: optimize.curve_fit(decay, T, y)[1].sum())(Y)
+
+
+@pytest.mark.parametrize("options", [{"bounds": (0.0, 5.0)}, {"sigma": np.eye(6)}])
+def test_other_fits_are_refused_unless_they_are_constant(options):
+    with pytest.raises(WengertError):
+        grad(lambda y: optimize.curve_fit(decay, T, y, **options)[0].sum())(Y)
+    f = lambda x: x * optimize.curve_fit(decay, T, Y, **options)[0].sum()
+    for k in range(5):
+        assert value_and_grad(f)(1.0 + k)[0] == f(1.0 + k)
+
+
+def test_a_fit_of_data_that_change():
+    data = Y.copy()
+    f = lambda x: x * optimize.curve_fit(decay, T, data)[0].sum()
+    answer = value_and_grad(f)
+    for k in range(8):
+        data[k % 6] += 0.05
+        assert answer(1.5) == (f(1.5), pytest.approx(f(1.0), rel=1e-12))
 
 
 def test_a_root_in_the_middle():
