@@ -112,10 +112,9 @@ def test_the_covariance_of_a_fit_has_no_derivative():
         grad(lambda y: optimize.curve_fit(decay, T, y)[1].sum())(Y)
 
 
-@pytest.mark.parametrize("options", [{"bounds": (0.0, 5.0)}, {"sigma": np.eye(6)}])
-def test_other_fits_are_refused(options):
+def test_fits_with_covariances_are_refused():
     with pytest.raises(WengertError):
-        grad(lambda y: optimize.curve_fit(decay, T, y, **options)[0].sum())(Y)
+        grad(lambda y: optimize.curve_fit(decay, T, y, sigma=np.eye(6))[0].sum())(Y)
 
 
 def test_a_fit_of_constants_takes_all_options():
