@@ -46,6 +46,7 @@ from . import (
     rewrite,
     slots,
     through,
+    unannounced,
 )
 from .active import untraced
 from .arrays import ONE_BY_ONE, must_be_apart, must_not_run_into, phantom, write_all
@@ -349,9 +350,13 @@ def primitive(
         if tracer.cells_known:
             write_cells(tracer)
         try:
-            return computed(tracer, site, fn, rule, args, kwargs, objects, users)
+            with unannounced.Unseen(tracer, site, fn, args, kwargs, declared=True) as unseen:
+                return unseen.given(computed(tracer, site, fn, rule, args, kwargs, objects, users))
         finally:
             renew(tracer)
+    if not (rule.pure and rule.pure_forward) or hasattr(rule.function, "numeric"):
+        with unannounced.Unseen(tracer, site, fn, args, kwargs) as unseen:
+            return unseen.given(computed(tracer, site, fn, rule, args, kwargs, objects, users))
     return computed(tracer, site, fn, rule, args, kwargs, objects, users)
 
 
