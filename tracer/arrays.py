@@ -69,13 +69,14 @@ WINDOWS = frozenset((at_places, np.lib.stride_tricks.sliding_window_view, np.bro
 class Memory:
     """The storage that one or several array boxes share."""
 
-    __slots__ = ("__weakref__", "boxes", "owner", "saved", "version", "writes")
+    __slots__ = ("__weakref__", "aside", "boxes", "owner", "saved", "version", "writes")
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.writes = 0
         self.version: Op | None = None  # what the array was after the last write
         self.saved: list[Op] = []
+        self.aside: Any = None  # what looks at it before its next use (see ``unannounced``)
         # Those that came from outside, or lie in memory that is lent: they may alias one another.
         self.boxes: list[ArrayBox] = []
 
@@ -150,6 +151,8 @@ MEMBERS -= {"__array_priority__", "__reduce__", "__setstate__", "__class_getitem
 def current(box: ArrayBox) -> Op:
     """The op of the version that the array has now (views are derived again when their parent has moved on)."""
     memory = box.memory
+    if memory.aside is not None:
+        memory.aside.settle()
     if box.seen == memory.writes:
         return box.op
     if box.derivation is None:
@@ -267,6 +270,9 @@ def apart(original: ArrayBox, box: ArrayBox, fn: Any, alone: bool) -> None:
 def overlaid(box: ArrayBox) -> ArrayBox:
     """An array that is met in memory which was written to: what was written comes from the arrays that it was by."""
     memory = box.memory
+    if memory.aside is not None:
+        memory.aside.settle()
+        box.seen = memory.writes
     if memory.writes and not memory.boxes:
         box.seen = -1  # its next use raises
     for other in memory.boxes if memory.writes else ():

@@ -49,6 +49,7 @@ from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import operand, record, stored
 from .rehearsal import will_write
 from .session import Tracer
+from .shown import C_DATA
 from .slots import accessor
 from .structure import is_container
 from .tails import Tail
@@ -890,6 +891,8 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
                 )
             tracer.namespaces[slot(obj)] = obj, value
         plain = meaning.unboxing.lower(tracer, value)
+        if isinstance(obj, C_DATA):  # which may point anywhere
+            meaning.unannounced.may_write(tracer, site, obj, ())
         will_write(tracer, obj, name, own)
         (put_own if own else put)(obj, name, plain)
         if not own and not is_constant(tracer, stored(value, [])):

@@ -46,6 +46,7 @@ from . import (
     rewrite,
     slots,
     through,
+    unannounced,
     wrapt_calls,
 )
 from .active import untraced
@@ -355,9 +356,13 @@ def primitive(
         if tracer.cells_known:
             write_cells(tracer)
         try:
-            return computed(tracer, site, fn, rule, args, kwargs, objects, users)
+            with unannounced.Unseen(tracer, site, fn, args, kwargs, declared=True) as unseen:
+                return unseen.given(computed(tracer, site, fn, rule, args, kwargs, objects, users))
         finally:
             renew(tracer)
+    if not (rule.pure and rule.pure_forward) or hasattr(rule.function, "numeric"):
+        with unannounced.Unseen(tracer, site, fn, args, kwargs) as unseen:
+            return unseen.given(computed(tracer, site, fn, rule, args, kwargs, objects, users))
     return computed(tracer, site, fn, rule, args, kwargs, objects, users)
 
 

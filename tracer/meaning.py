@@ -29,6 +29,7 @@ scopes: Any
 sights: Any
 source: Any
 tracebacks: Any
+unannounced: Any
 unboxing: Any
 writers: Any
 

@@ -18,6 +18,7 @@ import time
 import types
 import weakref
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -25,7 +26,7 @@ import numpy as np
 from ..rules.numpy_random import served
 from ..rules.signatures import has_out
 from ..rules.words import with_article
-from . import frames, meaning, operators, rewrite
+from . import frames, meaning, operators, rewrite, unannounced
 from .arrays import is_traced_array, window
 from .border import STAND_INS, is_constant, reflected
 from .box import BOXES, ArrayBox, Box
@@ -133,6 +134,11 @@ class Call:
         if self.tracer.reads is not None:
             self.tracer.reads.problem(why, self.site)
 
+    def note_writer(self, sources: Iterable[Op]) -> None:
+        """Note that the call may write to arrays that it is not given."""
+        if not (self.pure or looks_only(self.fn) or is_known(self.fn)):
+            unannounced.may_write(self.tracer, self.site, self.fn, sources)
+
     # Without traced values
 
     def untraced(self) -> Any:
@@ -144,6 +150,7 @@ class Call:
         plain_args = [handed_over(tracer, x, memo) for x in args]
         options = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
         start = len(tracer.tape.ops)
+        self.note_writer(())
         if tracer.cells_known:
             write_cells(tracer)
         began = time.time_ns()
@@ -195,6 +202,7 @@ class Call:
         tracer, site, fn, kwargs, args = self.tracer, self.site, self.fn, self.kwargs, self.args
         arrays: list[ArrayBox] = []
         operands, options = operand(args, arrays), operand(kwargs, arrays)
+        self.note_writer(ops_in((operands, options)))
         if tracer.cells_known:
             write_cells(tracer)
         look_at_addresses(tracer, site, fn, args, traced=True)

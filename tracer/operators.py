@@ -23,7 +23,7 @@ import numpy as np
 from ..rules.operators import power_in_place
 from ..rules.words import with_article
 from . import escape, marks, meaning, protocols, seals
-from .arrays import refusing, write_all
+from .arrays import is_traced_array, refusing, write_all
 from .border import COLLECTIONS
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
@@ -477,6 +477,8 @@ def native(
             and op in (operator.eq, operator.ne)
         ):
             return is_same_method(tracer, left, args[1]) is (op is operator.eq)
+    if op in INPLACE and is_traced_array(left):
+        left = meaning.boxing.enter(tracer, left, "array")
     if op in INPLACE and type(left) is ArrayBox:
         return update(tracer, site, op, left, args[1])
     if tracer.readable and (found := seals.seals_of(tracer, args)):

@@ -44,6 +44,7 @@ from .places import blame, user_site
 from .reads import BY_VALUE, MISSING, static
 from .record import decide, has_box, operand, record, stored
 from .session import Tracer
+from .shown import C_DATA
 from .slots import (
     blank,
     double,
@@ -957,6 +958,8 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
                 f"{blame(site)}: an item of {with_article(type(container).__name__)} is set, in whose memory "
                 "arrays lie that are being traced\nwrite to these arrays"
             )
+        if isinstance(container, C_DATA):  # which may point anywhere
+            meaning.unannounced.may_write(tracer, site, container, ())
         container[meaning.unboxing.lower(tracer, key)] = meaning.unboxing.lower(tracer, value)
         if tracer.reads is not None and has_box(value):
             tracer.reads.problem(f"{with_article(type(container).__name__)} keeps a number", site)

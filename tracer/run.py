@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import calls, filters, places, record
+from . import calls, filters, places, record, unannounced
 from .active import active
 from .arrays import kept_copy, owner_of
 from .boxing import admit, enter
@@ -197,6 +197,7 @@ def run(
         if full:
             with room:
                 tape.result = result_of(tracer, result, tape.result)
+        unannounced.settle(tracer)
         if reads is not None:
             if reads.calls > SHALLOW:
                 reads.note(reads.constant(sys), "limit", None, recursion_limit()).check = "setting"
@@ -224,7 +225,7 @@ def run(
             settle(tracer)
             check_effects(tracer)
             done.value = lower(tracer, result, final=True)
-        if protect:
+        if protect or (tracer.asides is not None and tracer.asides.again):
             keep_values(tracer)
         if tracer.pairs:
             settle_pairs(tracer)

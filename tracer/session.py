@@ -111,6 +111,7 @@ class Tracer:
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
+        self.asides: Any = None  # Asides, once code has run that may have written to them
         self.before: dict[
             int, Any
         ] = {}  # id of a shadow: what its original held when they were equal

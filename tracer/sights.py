@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import attributes, border, meaning, seals, through
+from . import attributes, border, meaning, places, seals, through, unannounced
 from . import shown as memories
 from .arrays import byte_bounds
 from .border import VIEWS, is_iterator
@@ -194,6 +194,9 @@ def resumed(tracer: Tracer, iterator: Any, step: Callable[[], Any]) -> Any:
     """``step()``, in which an iterator may run code outside: what that changes, the run sees changed."""
     if id(iterator) not in tracer.resuming:
         return step()
+    held = tracer.readable.get(id(iterator))
+    sources = held.current() if isinstance(held, Held) else shown(tracer, iterator)
+    unannounced.may_write(tracer, places.user_site(), iterator, sources)
     if tracer.cells_known:
         through.write_cells(tracer)
     try:

@@ -201,6 +201,7 @@ CURES: tuple[tuple[str, str], ...] = (
     ),
     (r"makes a view of an array", "use slices, reshape or transpose for views"),
     (r"may write into an array", NEW_ARRAY),
+    (r"writes into an array behind the run", NEW_ARRAY),
     (r"into an array of another type", "give out= an array of the result's type, or leave it out"),
     (
         r"makes a string|becomes? a string|is printed|shows a dict|counts what it makes",
