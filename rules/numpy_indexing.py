@@ -101,7 +101,7 @@ def bincount(x, /, weights: Operand = None, minlength=0):
 
 
 @rrule(np.interp)
-def interp(x, xp, fp, left: Operand = None, right: Operand = None, period=None):
+def interp(x, xp, fp, left: Operand = None, right: Operand = None, period: Operand = None):
     z = np.interp(x, xp, fp, left, right, period)
 
     def pullback(dz):
@@ -109,11 +109,13 @@ def interp(x, xp, fp, left: Operand = None, right: Operand = None, period=None):
         at, nodes, values, order = x, np.asarray(xp, float), np.asarray(fp, z.dtype), None
         if period is not None:
             # One period in order, and a neighbour on both sides.
-            at, nodes = np.remainder(x, period), np.remainder(nodes, period)
+            wide = np.abs(period)
+            turn, turns = np.floor_divide(x, wide), np.floor_divide(nodes, wide)
+            at, nodes = np.remainder(x, wide), np.remainder(nodes, wide)
             order = np.argsort(nodes)
             order = np.concatenate([order[-1:], order, order[:1]])
             nodes, values = nodes[order], values[order]
-            nodes = np.concatenate([nodes[:1] - period, nodes[1:-1], nodes[-1:] + period])
+            nodes = np.concatenate([nodes[:1] - wide, nodes[1:-1], nodes[-1:] + wide])
         below, above = np.less(at, nodes[0]), np.greater(at, nodes[-1])
         last = len(nodes) - 1
         i = np.clip(np.searchsorted(nodes, at, side="right") - 1, 0, max(last - 1, 0))
@@ -122,7 +124,7 @@ def interp(x, xp, fp, left: Operand = None, right: Operand = None, period=None):
         width = np.where(single, 1, nodes[j] - nodes[i])
         slope = np.where(np.logical_or(below, above), 0, (values[j] - values[i]) / width)
         t = np.where(below, 0, np.where(above, 1, np.where(single, 0, (at - nodes[i]) / width)))
-        dvalue, dleft, dright = dz, None, None
+        dvalue, dleft, dright, dperiod = dz, None, None, None
         if left is not None and period is None:
             dleft, dvalue = np.where(below, dz, 0), np.where(below, 0, dvalue)
         if right is not None and period is None:
@@ -132,6 +134,10 @@ def interp(x, xp, fp, left: Operand = None, right: Operand = None, period=None):
         dvalues = scatter_add(scatter(dvalue * (1 - t), i, size, dtype), j, dvalue * t)
         dnodes = scatter_add(scatter(dnode * (1 - t), i, size, dtype), j, dnode * t)
         if order is not None:
+            dwide = (
+                dnodes[-1] - dnodes[0] - np.sum(dz * slope * turn) - np.sum(dnodes * turns[order])
+            )
+            dperiod = unbroadcast(np.sign(period) * dwide, period)
             dvalues = scatter(dvalues, order, np.shape(xp), dtype)
             dnodes = scatter(dnodes, order, np.shape(xp), dtype)
         return (
@@ -140,6 +146,7 @@ def interp(x, xp, fp, left: Operand = None, right: Operand = None, period=None):
             unbroadcast(dvalues, fp),
             unbroadcast(dleft, left),
             unbroadcast(dright, right),
+            dperiod,
         )
 
     return z, pullback

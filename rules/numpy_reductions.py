@@ -159,12 +159,12 @@ def _moment(fn: Any, slope: Any) -> None:
         axis=None,
         dtype=None,
         out=None,
-        ddof=0,
+        ddof: Operand = 0,
         keepdims=np._NoValue,
         *,
         where: Operand = np._NoValue,
         mean: Operand = np._NoValue,
-        correction=np._NoValue,
+        correction: Operand = np._NoValue,
     ):
         axis = settled(axis)
         options = _options(keepdims=keepdims, where=where, mean=mean, correction=correction)
@@ -172,18 +172,25 @@ def _moment(fn: Any, slope: Any) -> None:
 
         def pullback(dz):
             x = _array(a)
-            n = _count(x, axis, where) - (ddof if correction is np._NoValue else correction)
+            less = ddof if correction is np._NoValue else correction
+            n = _count(x, axis, where) - less
             given = mean is not np._NoValue
             deviation = x - (mean if given else _mean(x, axis, where))
             if not given:
                 # The mean is rounded. Of equal numbers what is left would be all that there is, over a deviation that
                 # is as small.
                 deviation = deviation - _mean(deviation, axis, where)
-            d = product(restore(slope(dz, z), x, axis), quotient(2.0, n) * conj(deviation))
+            dvariance = restore(slope(dz, z), x, axis)
+            d = product(dvariance, quotient(2.0, n) * conj(deviation))
             if _given(where):
                 d = np.where(where, d, 0)
             dmean = unbroadcast(-d, mean) if given else None
-            return unbroadcast(d, a), *(None,) * 6, dmean
+            dless = None
+            if not isinstance(less, (int, np.integer)):
+                dless = unbroadcast(np.sum(d * deviation / (2 * n)), less)
+            if correction is np._NoValue:
+                return unbroadcast(d, a), None, None, None, dless, None, None, dmean
+            return unbroadcast(d, a), *(None,) * 6, dmean, dless
 
         return z, pullback
 

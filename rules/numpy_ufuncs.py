@@ -290,11 +290,19 @@ def clip(
 
 
 @rrule(np.nan_to_num)
-def nan_to_num(x, copy=True, nan: Operand = 0, posinf=None, neginf=None):
+def nan_to_num(x, copy=True, nan: Operand = 0, posinf: Operand = None, neginf: Operand = None):
+    if np.iscomplexobj(x) and not (posinf is None and neginf is None):
+        raise NotImplementedError("the derivative by posinf= and neginf= is for real numbers")
     z = np.nan_to_num(x, copy, nan, posinf, neginf)
 
     def pullback(dz):
-        dx = np.where(np.isfinite(x), dz, 0)
-        return unbroadcast(dx, x), None, unbroadcast(np.where(np.isnan(x), dz, 0), nan)
+        where = lambda places, value: unbroadcast(np.where(places, dz, 0), value)
+        return (
+            where(np.isfinite(x), x),
+            None,
+            where(np.isnan(x), nan),
+            None if posinf is None else where(np.isposinf(x), posinf),
+            None if neginf is None else where(np.isneginf(x), neginf),
+        )
 
     return z, pullback

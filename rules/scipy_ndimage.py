@@ -9,7 +9,7 @@ from scipy import ndimage
 
 from .broadcasting import settled
 from .equivalents import like
-from .registry import query
+from .registry import Operand, query
 
 MODES: dict[str, Any] = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
@@ -48,7 +48,9 @@ def each(value: Any, n: int) -> list[Any]:
 
 
 @like(ndimage.correlate)
-def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+def correlate(
+    input, weights, output=None, mode="reflect", cval: Operand = 0.0, origin=0, *, axes=None
+):
     new_array(output)
     if axes is not None:
         raise NotImplementedError("the derivative is not known for a filter with axes=")
@@ -71,14 +73,18 @@ def opposite(origin: Any, size: int) -> Any:
 
 
 @like(ndimage.convolve)
-def convolve(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+def convolve(
+    input, weights, output=None, mode="reflect", cval: Operand = 0.0, origin=0, *, axes=None
+):
     sizes = np.shape(weights)
     origins = [opposite(settled(o), k) for o, k in zip(each(origin, len(sizes)), sizes)]
     return correlate(input, np.flip(weights), output, mode, cval, origins, axes=axes)
 
 
 @like(ndimage.correlate1d)
-def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+def correlate1d(
+    input, weights, axis=-1, output=None, mode="reflect", cval: Operand = 0.0, origin=0
+):
     new_array(output)
     along = settled(axis) % np.ndim(input)
     w = np.asarray(weights)
@@ -96,7 +102,7 @@ def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, 
 
 
 @like(ndimage.convolve1d)
-def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval: Operand = 0.0, origin=0):
     w = np.asarray(weights)
     return correlate1d(
         input, w[::-1], axis, output, mode, cval, opposite(settled(origin), np.size(w))
@@ -104,13 +110,17 @@ def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, o
 
 
 @like(ndimage.uniform_filter1d)
-def uniform_filter1d(input, size: Any, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+def uniform_filter1d(
+    input, size: Any, axis=-1, output=None, mode="reflect", cval: Operand = 0.0, origin=0
+):
     n = settled(size)
     return correlate1d(input, np.full(n, 1.0 / n), axis, output, mode, cval, origin)
 
 
 @like(ndimage.uniform_filter)
-def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+def uniform_filter(
+    input, size=3, output=None, mode="reflect", cval: Operand = 0.0, origin=0, *, axes=None
+):
     n = np.ndim(input)
     along = range(n) if axes is None else [settled(i) for i in each(axes, 1)]
     x = input
@@ -141,7 +151,7 @@ def gaussian_filter1d(
     order=0,
     output=None,
     mode="reflect",
-    cval=0.0,
+    cval: Operand = 0.0,
     truncate=4.0,
     *,
     radius=None,
@@ -158,7 +168,7 @@ def gaussian_filter(
     order=0,
     output=None,
     mode="reflect",
-    cval=0.0,
+    cval: Operand = 0.0,
     truncate=4.0,
     *,
     radius=None,

@@ -114,6 +114,14 @@ case(np.interp, 0.6, np.array([0.0, 1.0, 2.5]), V)
 case(np.interp, np.array([-1.0, 0.3, 1.7, 9.0]), np.array([0.0, 1.0, 2.5]), V)
 case(np.interp, np.array([-1.0, 0.3, 1.7, 9.0]), np.array([0.0, 1.0, 2.5]), V, 0.6, 1.7)
 case(np.interp, np.array([-1.0, 0.3, 1.7, 9.3]), np.array([0.1, 1.0, 2.5]), V, period=4.0)
+case(np.interp, np.array([-1.0, 0.3, 1.7, 9.3]), np.array([0.1, 1.0, 2.5]), V, period=-4.0)
+case(
+    lambda x, xp, fp, period: np.interp(x, xp, fp, period=period),
+    np.array([-1.0, 0.3, 1.7, 9.3]),
+    np.array([0.1, 5.0, 2.5]),
+    V,
+    4.0,
+)
 case(lambda x: np.searchsorted(np.sort(x), 0.5) * x, X)
 case(lambda x: np.histogram(x, 3)[0] * x[0], X)
 case(lambda x: np.trim_zeros(np.where(x > 0, x, 0.0)), X)

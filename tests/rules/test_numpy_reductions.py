@@ -144,6 +144,15 @@ case(np.unique, M, axis=0)
 case(lambda x: np.argsort(x, axis=0) * x, M)
 
 
+for f in (np.var, np.std):
+    case(lambda x, n, f=f: f(x, axis=1, ddof=n), np.reshape(np.arange(12.0) ** 1.3, (3, 4)), 0.7)
+    case(
+        lambda x, n, f=f: f(x, axis=1, ddof=n, where=[[True, False, True, True]]),
+        np.reshape(np.arange(12.0) ** 1.3, (3, 4)),
+        0.7,
+    )
+
+
 @case.each
 def test_gradient(case):
     check_first(case)

@@ -109,6 +109,15 @@ case(
     posinf=3.0,
     case={"single": False, "second": False},
 )
+case(
+    lambda a, b, c: np.nan_to_num(
+        np.array([np.nan, np.inf, 1.0, -np.inf, np.inf]), nan=a, posinf=b, neginf=c
+    ),
+    0.7,
+    3.0,
+    -2.0,
+    case={"single": False},
+)
 case(lambda x: x.conj() * x.real + x.imag, Z)
 case(lambda x: x.round(1) + x, X)
 

@@ -78,6 +78,12 @@ for mode in ("reflect", "mirror", "nearest", "wrap", "constant"):
     case(ndimage.laplace, M, mode=mode, cval=0.4)
     case(ndimage.gaussian_laplace, M, 0.8, mode=mode)
     case(ndimage.gaussian_gradient_magnitude, M, 0.8, mode=mode)
+for f, *given in (
+    (ndimage.correlate, K), (ndimage.convolve, K), (ndimage.correlate1d, W), (ndimage.convolve1d, W),
+    (ndimage.uniform_filter1d, 3), (ndimage.uniform_filter, 3),
+    (ndimage.gaussian_filter1d, 0.9), (ndimage.gaussian_filter, 0.9),
+):  # fmt: skip
+    case(lambda x, c, f=f, given=given: f(x, *given, mode="constant", cval=c), M, 0.4)
 case(ndimage.correlate1d, M, W, axis=0)
 case(ndimage.convolve1d, M, W[:2], axis=0)
 case(ndimage.correlate, M, K, origin=(-1, 0))
