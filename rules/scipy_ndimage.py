@@ -197,13 +197,13 @@ def along_one(input: Any, axis: Any, across: list[int], mode: Any, cval: Any) ->
 
 
 @like(ndimage.sobel)
-def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
+def sobel(input, axis=-1, output=None, mode="reflect", cval: Operand = 0.0):
     new_array(output)
     return along_one(input, axis, [1, 2, 1], mode, cval)
 
 
 @like(ndimage.prewitt)
-def prewitt(input, axis=-1, output=None, mode="reflect", cval=0.0):
+def prewitt(input, axis=-1, output=None, mode="reflect", cval: Operand = 0.0):
     new_array(output)
     return along_one(input, axis, [1, 1, 1], mode, cval)
 
@@ -215,7 +215,7 @@ def every(input: Any, axes: Any, mode: Any) -> list[tuple[int, str]]:
 
 
 @like(ndimage.laplace)
-def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
+def laplace(input, output=None, mode="reflect", cval: Operand = 0.0, *, axes=None):
     new_array(output)
     total = 0.0
     for axis, m in every(input, axes, mode):
@@ -244,14 +244,16 @@ def derivatives(
 
 
 @like(ndimage.gaussian_laplace)
-def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs):
+def gaussian_laplace(
+    input, sigma, output=None, mode="reflect", cval: Operand = 0.0, *, axes=None, **kwargs
+):
     new_array(output)
     return sum(derivatives(input, sigma, 2, mode, cval, axes, kwargs))
 
 
 @like(ndimage.gaussian_gradient_magnitude)
 def gaussian_gradient_magnitude(
-    input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs
+    input, sigma, output=None, mode="reflect", cval: Operand = 0.0, *, axes=None, **kwargs
 ):
     new_array(output)
     return np.sqrt(sum([d * d for d in derivatives(input, sigma, 1, mode, cval, axes, kwargs)]))

@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.elementwise import unknown
 from .box import BOXES
+from .errors import NoRuleError
 from .kinds import HEAP_TYPE, attribute, flags_of, is_one_of, isinstance
 from .places import WITH_A_RULE, blame, in_words, is_others
-from .tape import Op, Site, caller_of
+from .tape import Op, Site, caller_of, fn_name, primal
 
 # Where to look for a callable before the module that it names, which may be a private one.
 HOMES = (
@@ -197,3 +199,16 @@ def is_literal(value: Any) -> bool:
         return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError):
         return False
+
+
+def known_of(op: Op, x: Any, d: Any) -> Any:
+    """The cotangent of an operand; an error where one is asked of which the rule says nothing."""
+    if type(d) is not unknown:
+        return d
+    dtype = getattr(primal(x), "dtype", None)
+    if isinstance(primal(x), int) or (dtype is not None and dtype.kind in "iub"):
+        return None  # of a count, there is none
+    raise NoRuleError(
+        f"{place_of_op(op)}: {fn_name(op.fn)} has no formula for its derivative in {d.name}\n"
+        f"keep {d.name} constant, or give a rule with @wengert.rrule"
+    )

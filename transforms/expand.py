@@ -37,7 +37,7 @@ from ..tracer.boxing import enter
 from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.kinds import has_dict, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
-from ..tracer.missing import no_rule, place_of_op
+from ..tracer.missing import known_of, no_rule, place_of_op
 from ..tracer.purity import is_draw
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
@@ -659,17 +659,26 @@ def replace_value(tape: Tape, value: Any, z: Input) -> None:
 
 
 def bound(op: Op, rule: registry.Rule, result: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Cotangents in the order of the op's own arguments: positional ones, then keywords."""
-    positional = [result[i] if i < len(result) else None for i in range(len(op.args))]
-    if not op.kwargs or rule.function is None:
-        return tuple(positional)
-    parameters = inspect.signature(rule.function).parameters
-    order = list(parameters)
+    """Cotangents in the order of the op's own arguments: positional ones, then keywords.
+
+    A derivative by an argument of which the rule says nothing is unknown.
+    """
+    given = len(result)
+    order: list[str] = []
+    if rule.function is not None:
+        parameters = inspect.signature(rule.function).parameters
+        order = list(parameters)
+    else:
+        parameters = {}
+
+    def at(i: int) -> Any:
+        return result[i] if i < given else unknown(order[i] if i < len(order) else f"argument {i}")
+
+    positional = [at(i) for i in range(len(op.args))]
     if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
         order = []  # the result has one cotangent for each of the positional arguments, and no more
     for key in op.kwargs:
-        i = order.index(key) if key in order else len(result)
-        positional.append(result[i] if i < len(result) else None)
+        positional.append(at(order.index(key)) if key in order else unknown(key))
     return tuple(positional)
 
 
@@ -685,13 +694,7 @@ def collect(
         kind = type(tree)
         if isinstance(tree, Op) or (dynamic and (kind is float or kind is int or kind is complex)):
             if pattern[position[0]]:
-                if type(d) is unknown:
-                    raise NoRuleError(
-                        f"{place_of_op(op)}: {fn_name(op.fn)} has no formula "
-                        f"for its derivative in {d.name}\n"
-                        f"keep {d.name} constant, or give a rule with @wengert.rrule"
-                    )
-                found.append((position[0], d))
+                found.append((position[0], known_of(op, tree, d)))
             position[0] += 1
         elif kind is slice:
             for part in (tree.start, tree.stop, tree.step):

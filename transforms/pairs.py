@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..rules.broadcasting import broadcast_like
+from ..rules.elementwise import unknown
 from ..rules.registry import Rule, lookup
 from ..rules.words import with_article
 from ..tracer import calls, protocols
@@ -31,7 +32,7 @@ from ..tracer.directions import Linear, direction
 from ..tracer.errors import CotangentError, NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
-from ..tracer.missing import place_of_op
+from ..tracer.missing import known_of, place_of_op
 from ..tracer.outcome import Made
 from ..tracer.pairs import Pair, note_captured, pair_of, place_of, restore_captured, severed
 from ..tracer.places import blame
@@ -248,8 +249,8 @@ def pull_pair(machine: Machine, op: Op, dz: Any, active_ops: set[Op]) -> None:
     cotangents = iter([setting.cotangent(value, d) for value, d in given])
     cotangent = rebuild(pair.tree, lambda leaf: next(cotangents))
     for leaf, d in pulled(setting, pair, op, cotangent):
-        if leaf in active_ops:
-            machine.accumulate(leaf, d)
+        if leaf in active_ops and (found := known_of(op, leaf, d)) is not None:
+            machine.accumulate(leaf, found)
 
 
 OWN[Pair] = pull_pair
@@ -272,7 +273,7 @@ def pulled(setting: Plain, pair: Pair, op: Op, cotangent: Any) -> list[tuple[Op,
 def by_operand(
     setting: Plain, rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
 ) -> Iterator[tuple[Op, Any]]:
-    """The cotangents that a pullback returned, by the operands that they belong to."""
+    """The cotangents that a pullback returned, by the operands that they belong to; unknown, where it says nothing."""
     fits = isinstance(result, tuple)
     if fits and rule.custom and len(result) > len(args) + len(kwargs):
         fits = len(result) <= len(parameters_of(rule))
@@ -282,12 +283,16 @@ def by_operand(
             f"the pullback of {place_of(rule.function)} must return a tuple with one cotangent for each argument\n"
             "of one argument too: return (dx,)"
         )
-    for i, (tree, d) in enumerate(zip(args, result, strict=False)):
-        yield from matched(setting, tree, d, f"argument {i}", rule)
-    names = parameters_of(rule) if kwargs else []
+    names = parameters_of(rule)
+    where: dict[Any, tuple[Any, int]] = {i: (tree, i) for i, tree in enumerate(args)}
     for key, tree in kwargs.items():
-        if key in names and names.index(key) < len(result):
-            yield from matched(setting, tree, result[names.index(key)], f"argument {key}", rule)
+        where[key] = tree, names.index(key) if key in names else len(result)
+    for name, (tree, i) in where.items():
+        if i < len(result):
+            yield from matched(setting, tree, result[i], f"argument {name}", rule)
+        else:
+            missing = unknown(names[name] if name in range(len(names)) else str(name))
+            yield from [(x, missing) for x in ops_in(tree)]
 
 
 def parameters_of(rule: Rule) -> list[str]:
@@ -375,8 +380,8 @@ def pull_asked(machine: Machine, op: Op, dz: Any, active_ops: set[Op]) -> None:
     given = cotangent(op.value, dz)
     unlink(cotangent)
     for leaf, d in pulled(setting, asked(setting, op), op, given):
-        if leaf in active_ops:
-            machine.accumulate(leaf, d)
+        if leaf in active_ops and (found := known_of(op, leaf, d)) is not None:
+            machine.accumulate(leaf, found)
 
 
 def direct_asked(active_ops: set[Op]) -> Callable[[float, Op, dict[Op, Any]], None]:
@@ -385,9 +390,9 @@ def direct_asked(active_ops: set[Op]) -> Callable[[float, Op, dict[Op, Any]], No
     def pull(dz: float, op: Op, cotangents: dict[Op, Any]) -> None:
         setting = Plain(op)
         for leaf, d in pulled(setting, asked(setting, op), op, dz):
-            if leaf in active_ops:
+            if leaf in active_ops and (found := known_of(op, leaf, d)) is not None:
                 have = cotangents.get(leaf)
-                cotangents[leaf] = d if have is None else have + d
+                cotangents[leaf] = found if have is None else have + found
 
     return pull
 
@@ -449,6 +454,9 @@ def transposed(
     pusher: forward.Pusher, op: Op, form: Form, values: tuple[Any, ...], tree: Tree
 ) -> Any:
     """The tangent of an op by the transpose of a form."""
+    for leaf, d in form.found:
+        if pusher.known(leaf) is not None:
+            known_of(op, leaf, d)
     seeds = [(d, pusher.known(leaf)) for leaf, d in form.found if isinstance(d, Op)]
     machine = Recorded(pusher.tape, op.site)
     start = len(pusher.tape.ops)

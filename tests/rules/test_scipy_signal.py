@@ -81,7 +81,8 @@ for mode in ("reflect", "mirror", "nearest", "wrap", "constant"):
 for f, *given in (
     (ndimage.correlate, K), (ndimage.convolve, K), (ndimage.correlate1d, W), (ndimage.convolve1d, W),
     (ndimage.uniform_filter1d, 3), (ndimage.uniform_filter, 3),
-    (ndimage.gaussian_filter1d, 0.9), (ndimage.gaussian_filter, 0.9),
+    (ndimage.gaussian_filter1d, 0.9), (ndimage.gaussian_filter, 0.9), (ndimage.sobel,), (ndimage.prewitt,),
+    (ndimage.laplace,), (ndimage.gaussian_laplace, 0.9), (ndimage.gaussian_gradient_magnitude, 0.9),
 ):  # fmt: skip
     case(lambda x, c, f=f, given=given: f(x, *given, mode="constant", cval=c), M, 0.4)
 case(ndimage.correlate1d, M, W, axis=0)

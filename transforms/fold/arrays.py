@@ -180,6 +180,8 @@ def rule_of(op: Op, active: Sequence[bool]) -> Rule:
         raise Unemittable(f"there is no rule for {name}")
     if rule.custom or not rule.pure:
         raise Unemittable(f"the rule of {name} is not pure")
+    if any(here and path is None for path, here in zip(paths(op, rule), active, strict=True)):
+        raise Unemittable(f"there may be no formula for a derivative of {name}")
     if rule.gaps:
         at = {path[0] for path, here in zip(paths(op, rule), active, strict=True) if here and path}
         assert rule.partials is not None
