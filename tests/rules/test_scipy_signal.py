@@ -40,6 +40,18 @@ case(started, W, np.array([1.3, -0.4]), V, np.array([0.3, -0.2]))
 case(started, W, np.array([1.0]), V[:1], np.array([0.3, -0.2]))
 case(started, W[:1], np.array([1.3, -0.4, 0.2]), M, M[:1, :2])
 case(started, W, np.array([1.3, -0.4]), M, M[:2], axis=0)
+for a in (np.array([1.0, 0.3]), np.array([1.3, -0.4, 0.2, 0.1]), [1.0, 0.3]):
+    case(signal.lfilter_zi, W, a)
+    case(signal.lfilter_zi, 0.7, a)
+    case(signal.lfiltic, W, a, V[:1])
+    case(signal.lfiltic, W[:1], a, V, V[:2])
+    case(signal.lfiltic, W, a, V[:2], V)
+case(signal.lfiltic, W, np.array([1.0]), V, V)
+case(
+    signal.sosfilt_zi, np.array([[0.4, -0.3, 1.1, 1.0, 0.3, 0.2], [1.4, 0.3, 0.1, 1.0, -0.2, 0.1]])
+)
+case(lambda a: signal.filtfilt(W, a, np.tile(V, 3)), np.array([1.0, 0.3]))
+
 
 for mode in ("reflect", "mirror", "nearest", "wrap", "constant"):
     case(ndimage.correlate1d, V, W, mode=mode)
