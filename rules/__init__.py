@@ -25,7 +25,9 @@ from . import (  # noqa: F401
 )
 from .registry import awaited, frule, lookup, mutates, nondiff, query, rrule
 
-for _name in "integrate interpolate linalg ndimage optimize signal sparse spatial special".split():
+for (
+    _name
+) in "integrate interpolate linalg ndimage optimize signal sparse spatial special stats".split():
     awaited[f"scipy.{_name}"] = f"{__name__}.scipy_{_name}"
 awaited["statistics"] = f"{__name__}.python_statistics"
 awaited["uarray"] = f"{__name__}.scipy_fft"  # of which the functions of scipy.fft are made

@@ -65,7 +65,7 @@ TRACED: dict[str, str] = {
         i0 intersect1d ix_ kaiser kron logspace median mgrid nancumprod nancumsum nanmean nanpercentile nanprod
         nanquantile nanstd nanvar ndenumerate ndindex ogrid pad percentile piecewise poly poly1d polyadd polyder
         polydiv polyfit polyint polynomial polysub polyval put_along_axis quantile r_ real_if_close require resize
-        rollaxis roots rot90 row_stack s_ select setdiff1d setxor1d sort_complex split take_along_axis trapezoid trapz
+        rollaxis rot90 row_stack s_ select setdiff1d setxor1d sort_complex split take_along_axis trapezoid trapz
         trim_zeros union1d unique_all unique_counts unique_inverse unique_values unstack unwrap vander vectorize
         vsplit""",
     "numpy.linalg": """cond cross diagonal matmul matrix_norm matrix_power multi_dot norm outer tensordot tensorinv

@@ -22,7 +22,7 @@ from .registry import nondiff, query, rrule, varies
 from .zeros import conj, plus, ratio
 
 # Eigenvalues are complex or not, and the residuals of dependent columns are none.
-varies(np.linalg.eig, np.linalg.eigvals, np.linalg.lstsq)
+varies(np.linalg.eig, np.linalg.eigvals, np.linalg.lstsq, np.roots)
 
 
 def _array(x: Any) -> Any:
@@ -276,6 +276,36 @@ def eigvals(a):
         return (unbroadcast(np.linalg.solve(_t(v), dw[..., :, None] * _t(v)), a),)
 
     return np.linalg.eigvals(a), pullback
+
+
+@rrule(np.roots)
+def roots(p):
+    z = np.roots(p)
+
+    def pullback(dz):
+        # For p(z) = c0 z^n + ... + cn: whichever coefficients are zero, z changes by -z^(n-k)/p'(z) with ck.
+        c = np.reshape(p, -1)
+        n, count = np.size(c) - 1, np.size(z)
+        factors = np.broadcast_to(z[:, None], (count, n))
+        powers = np.cumprod(np.concatenate((np.ones((count, 1)), factors), 1), 1)[:, ::-1]
+        parts = powers[:, 1:] * (c[:-1] * np.arange(n, 0, -1))
+        slope = np.sum(parts, 1)
+        d = -(dz / (slope + simple(slope, parts))) @ powers
+        return (unbroadcast(np.reshape(d, np.shape(p)), p),)
+
+    return z, pullback
+
+
+def simple(slope: Any, parts: Any) -> float:
+    """Zero, if no slope at a root, each the sum of ``parts``, is zero in the precision at hand."""
+    size = np.sum(np.abs(parts), 1)
+    if np.any(np.abs(slope) <= size * parts.shape[1] * np.finfo(parts.dtype).eps):
+        raise np.linalg.LinAlgError(REPEATED)
+    return 0.0
+
+
+nondiff(simple)
+REPEATED = "one of the roots occurs more than once, and it has no derivative"
 
 
 def largest(v: Any) -> Any:

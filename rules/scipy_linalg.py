@@ -7,6 +7,7 @@ differentiated like that one; block_diag, khatri_rao and others that SciPy write
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,19 @@ from scipy import linalg
 from .broadcasting import is_complex, is_sequence, settled, unbroadcast
 from .equivalents import like
 from .numpy_fft import fitted
-from .numpy_linalg import _pinv_pullback, _svd_pullback, largest, triangle_read
+from .numpy_linalg import _pinv_pullback, _svd_pullback, invertible, largest, triangle_read
 from .registry import Operand, caller, factored, frule, nondiff, query, rrule, varies
 from .zeros import conj, plus, ratio
 
 # Square roots, logarithms and eigenvectors are complex or not; a part of the eigenvalues may be asked for.
-varies(linalg.sqrtm, linalg.logm, linalg.eig, linalg.eigvals, linalg.eigh)
+varies(
+    linalg.sqrtm,
+    linalg.logm,
+    linalg.fractional_matrix_power,
+    linalg.eig,
+    linalg.eigvals,
+    linalg.eigh,
+)
 
 
 def array(x: Any) -> Any:
@@ -763,10 +771,11 @@ def expm(A):
 
 
 def logarithm(a: Any) -> Any:
-    """``logm``, which estimates norms at random, and leaves NumPy's random numbers as they were."""
+    """``logm``, which estimates norms at random, and leaves NumPy's random numbers as they were; without warnings."""
     state = np.random.get_state()
     try:
-        return linalg.logm(a)
+        with warnings.catch_warnings(action="ignore"):
+            return linalg.logm(a)
     finally:
         np.random.set_state(state)
 
@@ -809,3 +818,58 @@ def sqrtm(A, **options):
         return (unbroadcast(linalg.solve_sylvester(t(z), t(z), dz), A),)
 
     return z, pullback
+
+
+def fractional(a: Any, exponent: Any) -> Any:
+    """``fractional_matrix_power``, which estimates norms at random as well."""
+    state = np.random.get_state()
+    try:
+        return linalg.fractional_matrix_power(a, exponent)
+    finally:
+        np.random.set_state(state)
+
+
+def invertible_or_whole(a: Any, exponent: Any) -> float:
+    """Zero, if a power of a matrix has a derivative."""
+    return 0.0 if exponent == np.floor(exponent) else invertible(a, SINGULAR)
+
+
+nondiff(invertible_or_whole)
+CUT = "for a real matrix with a complex power: rounding takes negative eigenvalues to both sides of the cut"
+SINGULAR = "the matrix is singular, and its fractional powers have no derivative"
+
+
+def power_pullback(a: Any, exponent: Any, z: Any, dz: Any) -> Any:
+    x = array(a)
+    refuse(is_complex(z) and not is_complex(x), CUT)
+    x = x + invertible_or_whole(x, exponent)
+    da = corner(lambda b: fractional(b, exponent), t(x), dz)
+    return unbroadcast(da, a), unbroadcast(np.sum(dz * (logarithm(x) @ z)), exponent)
+
+
+@rrule(fractional)
+def _fractional(a, exponent):
+    z = fractional(a, exponent)
+    return z, lambda dz: power_pullback(a, exponent, z, dz)
+
+
+@rrule(linalg.fractional_matrix_power)
+def fractional_matrix_power(A, t):
+    z = linalg.fractional_matrix_power(A, t)
+    return z, lambda dz: power_pullback(A, t, z, dz)
+
+
+def power_forward(power: Any) -> None:
+    @frule(power)
+    def rule(primals, tangents):
+        (a, exponent), (da, dexponent) = primals, tangents
+        z, x, dz = power(a, exponent), array(a), None
+        refuse(is_complex(z) and not is_complex(x), CUT)
+        if da is not None:
+            y = x + invertible_or_whole(x, exponent)
+            dz = corner(lambda b: fractional(b, exponent), y, array(da))
+        return z, dz if dexponent is None else plus(dz, dexponent * (logarithm(x) @ z))
+
+
+power_forward(fractional)
+power_forward(linalg.fractional_matrix_power)

@@ -146,3 +146,37 @@ def delayed_products(d: Any, u: Any, count: int, axis: int) -> Any:
     d, u = np.moveaxis(d, axis, -1), np.moveaxis(u, axis, -1)
     n = np.shape(u)[-1]
     return np.stack([np.sum(d[..., k:] * u[..., : max(n - k, 0)]) for k in range(count)])
+
+
+# --------------------------------------------------------------------------------- the state of a filter
+#
+# SciPy divides by a first coefficient that is not one. Here it is always divided by: the derivative by it is asked for
+# where it is one, too.
+
+
+@like(signal.lfilter_zi)
+def lfilter_zi(b, a):
+    b, a = np.reshape(b, -1), np.reshape(a, -1)
+    size = max(np.size(b), np.size(a))
+    rest = ended(b, size) - np.sum(b) / np.sum(a) * ended(a, size)
+    return np.flip(np.cumsum(np.flip(rest)))[1:] / a[0]
+
+
+@like(signal.lfiltic)
+def lfiltic(b, a, y, x: Operand = None):
+    b, a, y = np.reshape(b, -1), np.reshape(a, -1), np.reshape(y, -1)
+    size = max(np.size(b), np.size(a)) - 1
+    fed = 0.0 if x is None else ended(from_past(b, np.reshape(x, -1)), size)
+    return (fed - ended(from_past(a, y), size)) / a[0]
+
+
+def from_past(c: Any, past: Any) -> Any:
+    """What values of the past, the last one first, add to the next outputs by the coefficients ``c``."""
+    size = np.size(c) - 1
+    return np.convolve(c[1:], np.flip(ended(past, size)))[size - 1 :] if size else np.zeros(0)
+
+
+def ended(x: Any, size: int) -> Any:
+    """The first ``size`` elements, with zeros where there are fewer."""
+    more = size - np.size(x)
+    return np.concatenate((x, np.zeros(more, x.dtype))) if more > 0 else x[:size]

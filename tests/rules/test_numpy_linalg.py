@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import grad, pullback
+from wengert import grad, jacobian, pullback
 from wengert.tracer.errors import NoRuleError
 
 case = Table()
@@ -70,6 +70,10 @@ case(
     case={"tol": 1e-5, "single": False},
 )
 case(np.roots, np.array([1.3, -0.4, -2.1]), case=LOOSE)
+case(np.roots, np.array([1.0, 0.4, 2.1, 0.7]), case=LOOSE)
+case(np.roots, [1.0, -3.0, 2.0], case=LOOSE)
+case(np.roots, np.array([1.0, -3.0, 2.0, 0.0]), case={"name": "roots with zero", **LOOSE})
+case(np.roots, np.array([1.0 + 0.2j, -0.4, 0.7j]), case=LOOSE)
 for x in (TALL, WIDE, CTALL):
     case(
         lambda a: (lambda u, s, vh: (np.abs(u), s, np.abs(vh)))(
@@ -234,6 +238,16 @@ def test_singular_vectors_without_derivative_are_refused():
 def test_degenerate_matrices_are_an_error_that_names_the_line(f):
     with pytest.raises(NoRuleError, match=r"test_numpy_linalg\.py:\d+"):
         grad(f)(np.array([[2.0, 1.0], [0.0, 2.0]]))
+
+
+def test_roots_by_a_leading_zero():
+    """The roots that are there change by it; where one occurs twice, there is no derivative."""
+    r, slope = np.array([2.0, 1.0]), np.array([1.0, -1.0])
+    found = jacobian(np.roots)(np.array([0.0, 1.0, -3.0, 2.0]))
+    np.testing.assert_allclose(found, -(np.vander(r, 4) / slope[:, None]), rtol=1e-12)
+    for twice in ([1.0, -2.0, 1.0], [1.0, 0.0, 0.0]):
+        with pytest.raises(NoRuleError, match="more than once"):
+            grad(lambda c: np.roots(c)[0])(np.array(twice))
 
 
 def test_norm_at_zero():

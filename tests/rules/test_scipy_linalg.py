@@ -31,6 +31,7 @@ WIDE = TALL.T.copy()
 CTALL = TALL + 1j * np.array([[0.3, 0.6], [-0.1, 0.2], [0.25, -0.7], [0.5, 0.35]])
 LOOSE = {"tol": 1e-5}
 FIRST = {"second": False}
+ROUGH = {"tol": 1e-5, "second": False, "single": False}
 BAND = np.array([[0.0, 0.4, -0.3, 0.2], [2.1, 1.9, 2.6, 2.2], [0.6, -0.5, 0.1, 0.0]])
 
 
@@ -93,7 +94,8 @@ for a in (A, Z):
     case(linalg.pinv, a, case=LOOSE)
     case(linalg.expm, a)
     case(linalg.sqrtm, spd(a), case=LOOSE)
-    case(linalg.logm, spd(a), case={"tol": 1e-5, "second": False, "single": False})
+    case(linalg.logm, spd(a), case=ROUGH)
+    case(linalg.fractional_matrix_power, spd(a), 0.4, case=ROUGH)
     case(linalg.solve_sylvester, a, a @ a, a - 1.0, case=LOOSE)
     case(linalg.solve_continuous_lyapunov, a, a - 1.0, case=LOOSE)
     case(linalg.eigvalsh, symmetric(a))
@@ -196,6 +198,23 @@ def test_what_has_no_derivative_is_refused():
         back(np.ones((4, 4)))
     with pytest.raises(NoRuleError, match="part of the eigenvectors"):
         grad(lambda a: linalg.eigh(a, subset_by_index=[0, 1])[1].sum())(symmetric(A))
+
+
+def test_powers_of_diagonal_and_singular_matrices():
+    power = linalg.fractional_matrix_power
+    f, a, d = lambda a: power(a, 0.4)[0, 1] ** 2, np.diag([2.0, 3.0]), np.array([[0.3, 1], [1, 2]])
+    check_grads(f, (a + 0.1 * d,), order=1)
+    differences = (grad(f)(a + 1e-5 * d) - grad(f)(a - 1e-5 * d)) / 2e-5
+    np.testing.assert_allclose(hvp(f, (a,), (d,)), differences, atol=1e-8)
+    check_grads(lambda a: power(a, -1.5)[0, 1], (np.eye(2),), order=1)
+    near = np.array([[-1.0, 0.2], [0.3, 1.0]]) + 1j
+    check_grads(lambda t: power(near, t)[0, 1], (0.4,), order=1)
+    with pytest.raises(NoRuleError, match="negative eigenvalues"):
+        grad(lambda a: power(a, 0.5)[0, 0].real)(np.diag([-1.0, 2.0]))
+    singular = np.array([[1.0, 2.0], [2.0, 4.0]])
+    check_grads(lambda a: power(a, 2)[0, 1], (singular,), order=1)
+    with pytest.raises(NoRuleError, match="singular"):
+        grad(lambda a: power(a, 0.5)[0, 0])(singular)
 
 
 def test_singular_values_beside_whole_bases():

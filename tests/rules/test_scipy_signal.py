@@ -40,6 +40,17 @@ case(started, W, np.array([1.3, -0.4]), V, np.array([0.3, -0.2]))
 case(started, W, np.array([1.0]), V[:1], np.array([0.3, -0.2]))
 case(started, W[:1], np.array([1.3, -0.4, 0.2]), M, M[:1, :2])
 case(started, W, np.array([1.3, -0.4]), M, M[:2], axis=0)
+for a in (np.array([1.0, 0.3]), np.array([1.3, -0.4, 0.2, 0.1]), [1.0, 0.3]):
+    case(signal.lfilter_zi, W, a)
+    case(signal.lfilter_zi, 0.7, a)
+    case(signal.lfiltic, W, a, V[:1])
+    case(signal.lfiltic, W[:1], a, V, V[:2])
+    case(signal.lfiltic, W, a, V[:2], V)
+case(signal.lfiltic, W, np.array([1.0]), V, V)
+case(
+    signal.sosfilt_zi, np.array([[0.4, -0.3, 1.1, 1.0, 0.3, 0.2], [1.4, 0.3, 0.1, 1.0, -0.2, 0.1]])
+)
+
 
 
 def sections(b, a, x, axis=-1, zi=None):
@@ -96,6 +107,10 @@ case(ndimage.gaussian_filter1d, V, 0.9, order=2)
 case(ndimage.gaussian_filter1d, V, 0.9, order=3)
 case(ndimage.gaussian_filter, M, (0.8, 1.1), order=(0, 1))
 case(ndimage.uniform_filter, M, (2, 3))
+
+
+def test_a_filter_forth_and_back_by_its_first_coefficient():
+    check_grads(lambda a: signal.filtfilt(W, a, np.tile(V, 3)), (np.array([1.0, 0.3]),), order=1)
 
 
 @case.each

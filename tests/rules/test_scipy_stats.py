@@ -1,4 +1,4 @@
-"""SciPy's distributions: their Python code is traced, down to the special functions."""
+"""SciPy's distributions, whose Python code is traced, down to the special functions; and a few rules."""
 
 import functools
 
@@ -56,6 +56,18 @@ for name in ("binom", "nbinom"):
     for method in ("logpmf", "pmf", "cdf", "sf"):
         case(of(name, method, 5), K, 0.3, case=LOOSE)
 case(stats.nbinom.logpmf, K, 4.3, 0.3, case=LOOSE)
+
+# Parameters with a formula of their own
+DATA = np.array([[0.4, 1.9, 0.7], [2.3, 0.2, 1.1], [0.9, 0.6, 3.2]])
+for lmbda in (0.0, 0.7, -1.3, 2.0):
+    case(stats.boxcox_llf, lmbda, DATA[0])
+    case(stats.boxcox_llf, lmbda, DATA, axis=1, keepdims=True)
+    for data in (DATA, -DATA, DATA - 0.8):
+        case(stats.yeojohnson_llf, lmbda, data)
+        case(stats.yeojohnson_llf, lmbda, data[1], keepdims=True)
+    case(stats.yeojohnson, np.append(DATA[0], [-0.4, -1.3]), lmbda)
+case(stats.boxcox_llf, 0.3, DATA, axis=None)
+case(stats.boxcox_llf, 40.0, 900 * DATA[0], case={"tol": 1e-4, "second": False, "single": False})
 
 MEAN = np.array([0.3, -0.2])
 COV = np.array([[1.3, 0.4], [0.4, 0.9]])
