@@ -208,6 +208,11 @@ def _multiply_at(x, index, factor):
 
 def others_at(x: Any, index: Any, factor: Any) -> Any:
     """For each factor of `multiply_at` the product of the element and of the other factors there, zeros or not."""
+    with np.errstate(all="ignore"):
+        z = multiply_at(x, index, factor)[index]
+        found = z / factor
+        if np.all(np.isfinite(found) & (np.abs(z) >= np.finfo(found.dtype).tiny)):
+            return found
     places = np.arange(np.size(x)).reshape(np.shape(x))[index]
     order = np.argsort(places, axis=None, kind="stable")
     place = places.reshape(-1)[order]

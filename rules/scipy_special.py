@@ -143,6 +143,13 @@ def mills(x: Any) -> Any:
     return math.sqrt(math.pi / 2) * special.erfcx(-x / math.sqrt(2))
 
 
+def inverse_mills(x: Any) -> Any:
+    """The normal density at ``x`` over ndtr(x), without underflow to the left or overflow to the right."""
+    right = np.greater(np.real(x), 0)
+    x, y = np.where(right, 0, x), np.where(right, x, 0)
+    return np.where(right, normal_density(y) / special.ndtr(y), 1 / mills(x))
+
+
 def faddeeva_slope(x: Any, w: Any) -> Any:
     return 2j / math.sqrt(math.pi) - 2 * x * w
 
@@ -156,13 +163,13 @@ elementwise(special.erfcinv, lambda x, z: -math.sqrt(math.pi) / 2 * np.exp(z * z
 elementwise(special.dawsn, lambda x, z: 1 - 2 * x * z)
 elementwise(special.wofz, lambda x, z: faddeeva_slope(x, z))
 elementwise(special.ndtr, lambda x, z: normal_density(x))
-elementwise(special.log_ndtr, over(lambda x, z: mills(x)))
+elementwise(special.log_ndtr, lambda x, z: inverse_mills(x))
 elementwise(special.ndtri, over(lambda x, z: normal_density(z)))
 elementwise(special.ndtri_exp, lambda x, z: mills(z))
 elementwise(
     special.owens_t,
     lambda h, a, z: -0.5 * normal_density(h) * special.erf(a * h / math.sqrt(2)),
-    over(lambda h, a, z: 2 * math.pi * (1 + a * a) * np.exp(0.5 * h * h * (1 + a * a))),
+    lambda h, a, z: np.exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a)),
 )
 
 
@@ -256,8 +263,8 @@ elementwise(
 )
 
 
-def spherical(function: Any, turn: int) -> None:
-    """Give a spherical Bessel function its rule; its equation is f'' = -2 f'/z + (n (n+1)/z^2 - turn) f."""
+def spherical(function: Any, below: int, above: int) -> None:
+    """Give a spherical Bessel function its rule: f_n' is (below n f_(n-1) + above (n+1) f_(n+1)) / (2n+1)."""
 
     @rrule(function)
     def rule(n, z, derivative=False):
@@ -265,7 +272,8 @@ def spherical(function: Any, turn: int) -> None:
 
         def pullback(dy):
             if derivative:
-                slope = (n * (n + 1) / (z * z) - turn) * function(n, z) - 2 * y / z
+                lower = below * product(n, function(np.maximum(n, 1) - 1, z, True))
+                slope = (lower + above * ((n + 1) * function(n + 1, z, True))) / (2 * n + 1)
             else:
                 slope = function(n, z, True)
             return unknown("the order"), unbroadcast(product(dy, slope), z)
@@ -273,10 +281,10 @@ def spherical(function: Any, turn: int) -> None:
         return y, pullback
 
 
-spherical(special.spherical_jn, 1)
-spherical(special.spherical_yn, 1)
-spherical(special.spherical_in, -1)
-spherical(special.spherical_kn, -1)
+spherical(special.spherical_jn, 1, -1)
+spherical(special.spherical_yn, 1, -1)
+spherical(special.spherical_in, 1, 1)
+spherical(special.spherical_kn, -1, -1)
 
 outputs(
     special.airy,
@@ -285,12 +293,20 @@ outputs(
     lambda x, z: z[3],
     lambda x, z: x * z[2],
 )
+
+
+def kelvin_bend(x: Any) -> Any:
+    """The second derivative of ber + i bei, which is J_0(t x) with t = exp(3/4 pi i)."""
+    t = math.sqrt(0.5) * (-1 + 1j)
+    return 0.5j * (special.jv(0, t * x) - special.jv(2, t * x))
+
+
 elementwise(special.ber, lambda x, z: special.berp(x))
 elementwise(special.bei, lambda x, z: special.beip(x))
 elementwise(special.ker, lambda x, z: special.kerp(x))
 elementwise(special.kei, lambda x, z: special.keip(x))
-elementwise(special.berp, lambda x, z: -special.bei(x) - z / x)
-elementwise(special.beip, lambda x, z: special.ber(x) - z / x)
+elementwise(special.berp, lambda x, z: np.real(kelvin_bend(x)))
+elementwise(special.beip, lambda x, z: np.imag(kelvin_bend(x)))
 elementwise(special.kerp, lambda x, z: -special.kei(x) - z / x)
 elementwise(special.keip, lambda x, z: special.ker(x) - z / x)
 outputs(special.itj0y0, lambda x, z: special.j0(x), lambda x, z: special.y0(x))

@@ -1045,6 +1045,8 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
     """An attribute of a number or array that is being traced."""
     value = box.value
     found = static(type(value), name)
+    if name in ("index", "coords") and id(box) in tracer.flats:
+        return place_of_flat(tracer, box, name)
     if found is MISSING:
         return getattr(value, name)  # raises what plain Python raises
     if name in VIEWS and isinstance(value, np.ndarray | np.generic):
@@ -1057,7 +1059,7 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
                 f"{places.blame(site)}: .flat of an array that is not contiguous\nuse x.ravel()"
             )
         flat = record(tracer, site, np.reshape, (box, -1), {})
-        tracer.flats[id(flat)] = [flat, None]
+        tracer.flats[id(flat)] = [flat, None, None, value.shape]
         return flat
     if type(found) is types.ClassMethodDescriptorType:
         return getattr(type(value), name)
@@ -1077,6 +1079,19 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         f"{places.blame(site)}: the attribute {name!r} of a traced {type(value).__name__} hands out its memory, so a "
         "gradient could be lost\nindex the array itself, or hand out a copy of wengert.stop_gradient of it"
     )
+
+
+def place_of_flat(tracer: Tracer, box: Box, name: str) -> Any:
+    """Which element ``array.flat`` will give next: its number, or its index in the array."""
+    _, elements, ahead, shape = tracer.flats[id(box)]
+    number = 0 if elements is None else len(box.value) - operator.length_hint(ahead)
+    if name == "index":
+        return number
+    coords = []
+    for size in shape[:0:-1]:
+        number, i = divmod(number, size)
+        coords.append(i)
+    return (number, *coords[::-1]) if shape else ()
 
 
 OF_THE_TYPE = frozenset(

@@ -628,12 +628,14 @@ def iterate(box: Box) -> Iterator[Any]:
     """The elements of a traced array along its first axis."""
     if not isinstance(box.value, np.ndarray) or box.value.ndim == 0:
         iter(box.value)  # raises what plain Python raises
-    elements = (operate(operator.getitem, (box, i)) for i in range(len(box.value)))
+    places = iter(range(len(box.value)))
+    elements = (operate(operator.getitem, (box, i)) for i in places)
     tracer = active.tracer
     if tracer is None or id(box) not in tracer.flats:
         return elements
     flat = tracer.flats[id(box)]
-    flat[1] = flat[1] or elements  # ``array.flat`` is an iterator itself, and goes on where it was
+    if flat[1] is None:  # ``array.flat`` is an iterator itself, and goes on where it was
+        flat[1:3] = elements, places
     return flat[1]  # type: ignore[no-any-return]
 
 

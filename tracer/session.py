@@ -121,7 +121,7 @@ class Tracer:
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
         self.flats: dict[
             int, list[Any]
-        ] = {}  # id of a box that stands for ``array.flat``: it, its iterator
+        ] = {}  # id of a box that stands for ``array.flat``: it, its iterator, what is ahead, the shape
         self.admitted: dict[
             int, Any
         ] = {}  # id of an argument's shadow: what it held when it was let in

@@ -96,7 +96,7 @@ class Batch:
         for i in range(self.count):
 
             def column(x: Op, i: int = i) -> Any:
-                return self.do(operator.getitem, self.columns[x], i) if x in self.columns else x
+                return self.do(*one_of(self.columns[x], i, x.value)) if x in self.columns else x
 
             args, kwargs = substitute(op.args, column), substitute(op.kwargs, column)
             results.append(self.do(op.fn, *args, **kwargs))
@@ -150,6 +150,12 @@ class Batch:
     def shaped(self, x: Any, shape: tuple[int, ...]) -> Any:
         """The columns of an argument in another logical shape."""
         return self.do(np.reshape, self.columns[x], (self.count, *shape))
+
+
+def one_of(columns: Any, i: int, value: Any) -> tuple[Any, ...]:
+    """What to do for one of the columns of a ``value``: that of an array without axes is an array, too."""
+    bare = isinstance(value, np.ndarray) and not value.ndim
+    return operator.getitem, columns, (i, ...) if bare else i
 
 
 def rule_of(fn: Any) -> Rule | None:

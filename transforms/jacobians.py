@@ -41,7 +41,7 @@ from .argnums import (
     options_text,
     refusing,
 )
-from .batch import Batch
+from .batch import Batch, one_of
 from .cotangents import refuse_sealed_between
 from .dispatch import written
 from .forward import Pusher
@@ -191,7 +191,9 @@ class Blocks:
         dummies: dict[int, Input] = {}
         seeds: list[tuple[Op, Any]] = []
         for leaf in sources:
-            value = np.zeros_like(leaf.value)[()] if not number(leaf.value) else type_of(leaf)(0)
+            value = type_of(leaf)(0) if number(leaf.value) else np.zeros_like(leaf.value)
+            if isinstance(leaf.value, np.generic):
+                value = value[()]
             dummy = Input("unit", value, scratch)
             dummies[id(leaf)] = dummy
             scratch.ops.append(dummy)
@@ -252,13 +254,13 @@ class Blocks:
     def one_by_one(self, seeds: list[tuple[Op, Any]], wanted: list[Op]) -> dict[Op, Any]:
         """A sweep for each column, where a rule decides by the values of tangents or cotangents."""
         sources = self.ins if self.forward else self.outs
-        unit = self.do(np.eye, self.count)
-        columns = [self.unit_vectors(leaf, unit) for leaf in sources]
+        eye = self.do(np.eye, self.count)
+        columns = [self.unit_vectors(leaf, eye) for leaf in sources]
         rows: dict[Op, list[Any]] = {op: [] for op in wanted}
         for i in range(self.count):
             now = [
-                (op, self.do(operator.getitem, c, i))
-                for (op, _), c in zip(seeds, columns, strict=True)
+                (op, self.do(*one_of(c, i, unit.value)))
+                for (op, unit), c in zip(seeds, columns, strict=True)
             ]
             for op, d in zip(wanted, self.swept(self.tracer.tape, now, wanted)[0], strict=True):
                 rows[op].append(d)

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..rules import registry
 from ..rules.broadcasting import broadcast_like, cast
+from ..rules.mutation import is_mask
 from ..tracer import calls
 from ..tracer.box import BOXES
 from ..tracer.directions import decides
@@ -37,6 +38,7 @@ from ..tracer.tape import (
     element,
     fn_name,
     ops_in,
+    primal,
     type_name,
 )
 from . import asking, lowering
@@ -252,10 +254,18 @@ def transposed(
     tape.result = typed(tape, joined(tangent), op.value)
     fix(tape, {dz: dz.value})  # it is linear in it, so the derivative is the same at every value
     drawn, decided = looked(machine, stage.inputs)
+    decided = decided or any(map(is_selected, back.ops))  # the transpose holds how many there were
     momentary = momentary or bool(machine.momentary) or decided
     momentary = momentary or any(hasattr(x, "momentary") for x in op.args)
     decided = decided or stage.decided or bool(machine.decided)
     return Pushforward(pruned(simplified(tape)), momentary, decided), stage.drawn | drawn
+
+
+def is_selected(op: Op) -> bool:
+    """Whether an op picks elements by a mask: how many, the types of its operands do not tell."""
+    if op.fn is not operator.getitem:
+        return False
+    return any(True for _ in ops_in(op.args[1])) and is_mask(primal(op.args[1]))
 
 
 def must_be_linear(op: Op, cotangents: list[Op], ops: list[Op], tangent: Any) -> None:

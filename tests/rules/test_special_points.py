@@ -58,6 +58,36 @@ def test_a_derivative_at_a_special_point(f, x, slope, kind, whole):
                     np.testing.assert_equal(float(jvp(g, (kind(x),), (1.0,))[1]), slope)
 
 
+# A function of a number, a point, the first and the second derivative there
+SECOND = [
+    (special.ber, 0.0, 0, 0),
+    (special.bei, 0.0, 0, 0.5),
+    (special.berp, 0.0, 0, 0),
+    (special.beip, 0.0, 0.5, 0),
+    (lambda x: special.spherical_jn(0, x), 0.0, 0, -1 / 3),
+    (lambda x: special.spherical_jn(1, x), 0.0, 1 / 3, 0),
+    (lambda x: special.spherical_jn(2, x), 0.0, 0, 2 / 15),
+    (lambda x: special.spherical_jn(1, x, derivative=True), 0.0, 0, -1 / 5),
+    (lambda x: special.spherical_in(0, x), 0.0, 0, 1 / 3),
+    (lambda x: special.spherical_in(1, x), 0.0, 1 / 3, 0),
+    (lambda x: special.spherical_in(2, x), 0.0, 0, 2 / 15),
+    (special.log_ndtr, 100.0, 0, 0),
+    (special.log_ndtr, 0.0, math.sqrt(2 / math.pi), -2 / math.pi),
+    (lambda x: special.owens_t(1.0, x), 100.0, 0, 0),
+]
+
+
+@pytest.mark.parametrize(("f", "x", "slope", "bend"), SECOND)
+def test_a_second_derivative_at_a_special_point(f, x, slope, bend):
+    for enabled in (False, True):
+        with jit(enabled):
+            for _ in range(3):
+                np.testing.assert_allclose(grad(f)(x), slope, atol=1e-15)
+                np.testing.assert_allclose(jvp(f, (x,), (1.0,))[1], slope, atol=1e-15)
+                np.testing.assert_allclose(grad(grad(f))(x), bend, atol=1e-15)
+                np.testing.assert_allclose(jvp(grad(f), (x,), (1.0,))[1], bend, atol=1e-15)
+
+
 @pytest.mark.parametrize("enabled", [False, True])
 def test_a_negative_power_has_a_pole_and_no_root(enabled):
     """In an array next to roots, whose slope at zero is zero; the second derivative as well, and in batches."""

@@ -207,6 +207,22 @@ def test_axes(code):
         like_python(code)
 
 
+FLAT = """
+it = y.flat; next(it); z = x * it.index
+it = y.flat; z = next(it) + sum(e * it.index for e in it) + it.index
+it = y.flat; z = sum(e * (i + 2 * j) for e in it for i, j in [it.coords])
+it = y.flat; next(it); it[2] = x; z = x * (it.index + 3)
+it = y.reshape(3, 1, 3).flat; z = sum(list(it)[2:]) * (it.coords[0] + len(it.coords))
+"""
+
+
+@lines(FLAT)
+def test_flat_iterators_know_where_they_are(code):
+    like_python(code)
+    with jit(False):
+        like_python(code)
+
+
 @pytest.mark.parametrize("turn", [np.transpose, lambda a, p: a.transpose(p)])
 def test_permutations_in_arrays(turn):
     """One after the other, in the same place: each is undone as it is."""

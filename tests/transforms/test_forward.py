@@ -532,6 +532,19 @@ def test_singular_vectors_without_a_derivative_are_refused():
         jvp(lambda a: np.linalg.svd(a)[0], (tall,), (tall,))
 
 
+def test_a_pushforward_does_not_hold_for_masks_of_other_counts():
+    def scaled(a):
+        y = a * 1
+        np.multiply.at(y, (a[:, 0] > 1, [0]), a[1, 1])
+        return np.sum(y)
+
+    for first in (2.0, 0.5, 3.0, 0.2):
+        a = np.array([[first, 2.0], [1.5, 3.0], [first, 0.0]])
+        on = a[:, 0] > 1
+        expected = 3 + np.sum(np.where(on, 3.0 + a[:, 0], 1.0))
+        np.testing.assert_allclose(jvp(scaled, (a,), (np.ones((3, 2)),))[1], expected)
+
+
 def test_a_kept_pushforward_refuses_as_a_traced_one_does():
     """The inverse that it takes fails where the pushforward is played, and not where it was made."""
     slope = grad(np.linalg.det)

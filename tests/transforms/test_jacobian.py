@@ -280,6 +280,21 @@ def test_common_operations_are_carried_out_for_all_columns_at_once(name, mode, l
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.sum(axis=()) * x,
+        lambda x: x.cumsum()[0] * x,
+        lambda x: x.reshape(()).cumsum()[0] * np.sum(x),
+        lambda x: np.sum(x.ravel()) * x.T,
+    ],
+)
+def test_methods_of_arrays_without_axes(f, mode):
+    """Their tangents are such arrays as well, and no numbers."""
+    assert jacobian(f, mode=mode)(np.array(3.0)) == 6.0
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_complex_columns(mode, loops):
     k, z = np.array([1.0 - 0.3j, 0.4 + 2.0j]), np.array([1.0 + 2.0j, 0.3 - 0.7j, -1.1 + 0.2j])
 
