@@ -948,7 +948,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
                 "arrays lie that are being traced\nwrite to these arrays"
             )
         if isinstance(container, C_DATA):  # which may point anywhere
-            meaning.unannounced.may_write(tracer, site, container, ())
+            meaning.unannounced.may_write(tracer, site, container, None)
         container[meaning.unboxing.lower(tracer, key)] = meaning.unboxing.lower(tracer, value)
         if tracer.reads is not None and has_box(value):
             tracer.reads.problem(f"{with_article(type(container).__name__)} keeps a number", site)

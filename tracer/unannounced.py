@@ -27,11 +27,11 @@ from .tape import Op, Site, append, fn_name, ops_in
 
 
 class Call:
-    """One call of such code, and the ops that it may have computed from what it writes."""
+    """One call of such code, and the ops that what it writes may be computed from: None, where it has no derivative."""
 
     __slots__ = ("name", "site", "sources")
 
-    def __init__(self, name: str, site: Site, sources: list[Op]) -> None:
+    def __init__(self, name: str, site: Site, sources: list[Op] | None) -> None:
         self.name, self.site, self.sources = name, site, sources
 
 
@@ -185,13 +185,15 @@ class Aside:
         memory, tracer = self.memory, self.tracer
         tape, calls = tracer.tape, self.asides.calls[min([since for *_, since in found]) :]
         site = calls[-1].site
-        sources = [op for call in calls for op in call.sources if tracer.dependence.has(op)]
+        unknown = [call for call in calls if call.sources is not None]
+        given = [op for call in unknown for op in call.sources or ()]
         tape.written += 1
         for x, index, _ in found:
             part: Any = x.value[index].copy()
-            if sources:
-                unknown = Unfollowed(calls[-1].name, reason(calls[-1], site))
-                part = append(tape, unknown, (part, *dict.fromkeys(sources)), {}, part, site)
+            sources = [*filter(tracer.dependence.has, dict.fromkeys((*given, x.op)))]
+            if unknown and sources:
+                fn = Unfollowed(unknown[-1].name, reason(unknown[-1]))
+                part = append(tape, fn, (part, *sources), {}, part, site)
             if tape.overwritten is not None:
                 tape.overwritten.append(x.op)
             memory.version = append(tape, setitem, (x.op, index, part), {}, x.value, site)
@@ -213,11 +215,16 @@ def root_of(box: ArrayBox) -> ArrayBox:
 
 
 def may_write(
-    tracer: Tracer, site: Site, code: Any, sources: Iterable[Op], arrays: Iterable[ArrayBox] = ()
+    tracer: Tracer,
+    site: Site,
+    code: Any,
+    sources: Iterable[Op] | None,
+    arrays: Iterable[ArrayBox] = (),
 ) -> None:
     """Code is about to run of which the run sees nothing: values that are still needed step aside.
 
-    What it writes may have been computed from the ``sources``; it is handed the ``arrays``, and may keep them.
+    What it writes may be computed from the ``sources`` and what was there; where these are None, it has no
+    derivative. It is handed the ``arrays``, and may keep them.
     """
     tracer.exposed += arrays
     if tracer.asides is None:
@@ -229,7 +236,7 @@ def may_write(
     asides.awake = {
         key: aside for key, aside in asides.awake.items() if aside.memory.aside is not aside
     }
-    asides.calls.append(Call(fn_name(code), site, [*sources]))
+    asides.calls.append(Call(fn_name(code), site, None if sources is None else [*sources]))
 
 
 class Unseen:
@@ -242,7 +249,7 @@ class Unseen:
         self.arrays: list[ArrayBox] = []
         sources = [*ops_in(operand((args, kwargs), self.arrays))]
         save(self.arrays)
-        may_write(tracer, site, fn, () if declared else sources, self.arrays)
+        may_write(tracer, site, fn, None if declared else sources, self.arrays)
         self.call = len(tracer.asides.calls) - 1
         tracer.asides.again = True
 
@@ -310,10 +317,10 @@ def changed_form() -> NoReturn:
     )
 
 
-def reason(call: Call, site: Site) -> str:
+def reason(call: Call) -> str:
     """What to tell who asks for a derivative by what such code may have written."""
     return (
-        f"{places.blame(site)}: {call.name}, which is not traced, has written into an array, and may have computed "
-        "that from traced values, whose derivative would be lost\n"
-        "write to the array in the traced function, or write constants to it before the function is called"
+        f"{places.blame(call.site)}: {call.name}, which is not traced, has written into an array, and may have "
+        "computed that from traced values, whose derivative would be lost\n"
+        "write to the array in the traced function, or let that code write to an array of its own"
     )

@@ -302,6 +302,12 @@ def overwriting(value):
         yield
 
 
+def doubling(a):
+    while True:
+        a *= 2.0
+        yield
+
+
 def test_traced_values_that_are_overwritten(mode):
     source = overwriting(5.0)
 
@@ -315,7 +321,15 @@ def test_traced_values_that_are_overwritten(mode):
         next(source)
         return A[1] * x
 
+    def argument(a, steps):
+        total = (a * a).sum()
+        next(steps)
+        return total + (a * a).sum()
+
     for _ in range(8):
+        with pytest.raises(NoRuleError, match="doubling, which is not traced"):
+            own = np.array([1.0, 2.0])
+            grad(argument)(own, doubling(own))
         with pytest.raises(NoRuleError, match="overwriting, which is not traced"):
             grad(f)(2.0)
         assert grad(untouched)(3.0) == 6.0
