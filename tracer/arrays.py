@@ -152,7 +152,7 @@ def current(box: ArrayBox) -> Op:
     """The op of the version that the array has now (views are derived again when their parent has moved on)."""
     memory = box.memory
     if memory.aside is not None:
-        memory.aside.settle()
+        memory.aside.settle(box)
     if box.seen == memory.writes:
         return box.op
     if box.derivation is None:
@@ -270,7 +270,7 @@ def apart(original: ArrayBox, box: ArrayBox, fn: Any, alone: bool) -> None:
 def overlaid(box: ArrayBox) -> ArrayBox:
     """An array that is met in memory which was written to: what was written comes from the arrays that it was by."""
     memory = box.memory
-    if memory.aside is not None:
+    if memory.aside is not None and (memory.writes or not memory.boxes):
         memory.aside.settle()
         box.seen = memory.writes
     if memory.writes and not memory.boxes:
@@ -388,6 +388,8 @@ class Writing:
         self.box = box
 
     def __enter__(self) -> Op:
+        if self.box.memory.aside is not None:
+            self.box.memory.aside.settle()
         op = current(self.box)
         op.tape.written += 1
         if op.tape.overwritten is not None:

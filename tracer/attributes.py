@@ -892,7 +892,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
             tracer.namespaces[slot(obj)] = obj, value
         plain = meaning.unboxing.lower(tracer, value)
         if isinstance(obj, C_DATA):  # which may point anywhere
-            meaning.unannounced.may_write(tracer, site, obj, ())
+            meaning.unannounced.may_write(tracer, site, obj, None)
         will_write(tracer, obj, name, own)
         (put_own if own else put)(obj, name, plain)
         if not own and not is_constant(tracer, stored(value, [])):

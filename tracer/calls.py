@@ -97,7 +97,7 @@ from .places import (
 from .plain_calls import as_caller, plain_call, plain_name, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import born, has_box, operand, performed, raised, record, see_inside
+from .record import as_known, born, has_box, operand, performed, raised, record, see_inside
 from .renewal import renew
 from .session import Tracer
 from .slots import is_object, is_python, special
@@ -273,6 +273,7 @@ def primitive(
     tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any
 ) -> Any:
     """Record a callable that the registry knows."""
+    args = as_known(tracer, args)
     is_recorded = not (rule.pure and rule.pure_forward) and pairs.is_recorded(tracer, rule)
     if (
         type(fn) is FunctionType

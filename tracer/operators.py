@@ -31,7 +31,7 @@ from .frames import MUTABLE
 from .kinds import has, is_one_of, isinstance
 from .protocols import SEQUENCES
 from .reads import HEAP_TYPE, MISSING
-from .record import record
+from .record import as_known, record
 from .session import Tracer
 from .slots import (
     FunctionType,
@@ -468,6 +468,7 @@ def native(
     tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """An operator on numbers, arrays and built-in containers."""
+    args = as_known(tracer, args)
     left = args[0]
     if op in COMPARE:
         protocols.compared(tracer, *args)

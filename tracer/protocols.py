@@ -475,7 +475,7 @@ def iterator_of(tracer: Tracer, site: Site, value: Any) -> Any:
     value = meaning.sights.behind_proxy(tracer, site, value)
     if is_read(tracer, value):
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
-    if is_array_of_objects(value) and tracer.shadows:
+    if is_array_of_objects(value):
         return elements(tracer, marks.iterator(tracer, value))
     if not is_object(value):
         return marks.iterator(tracer, value)
@@ -512,7 +512,7 @@ def what_gives_items(tracer: Tracer, site: Site, value: Any) -> Any:
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
     if tracer.reads is not None:
         tracer.reads.looked_into(value, site)
-    if is_array_of_objects(value) and tracer.shadows:
+    if is_array_of_objects(value):
         return elements(tracer, marks.iterated(tracer, site, value))
     return marks.iterated(tracer, site, value) if tracer.texts.holders else value
 
@@ -524,7 +524,12 @@ def is_array_of_objects(value: Any) -> bool:
 
 def elements(tracer: Tracer, values: Any) -> Iterator[Any]:
     """The elements of an array of objects, as the run has them."""
-    return (reflected(tracer, x) for x in values)
+    return (
+        meaning.boxing.enter(tracer, x, "an element of an array of objects")
+        if is_traced_array(x)
+        else reflected(tracer, x)
+        for x in values
+    )
 
 
 def is_read(tracer: Tracer, value: Any) -> bool:
@@ -806,6 +811,8 @@ def item_of(tracer: Tracer, site: Site, container: Any, key: Any, item: Any) -> 
             if is_one_of(type(item), BOXES)
             else meaning.boxing.enter(tracer, item, type(container).__name__)
         )
+    if isinstance(container, np.ndarray) and is_traced_array(item):
+        return meaning.boxing.enter(tracer, item, "an element of an array of objects")
     if isinstance(container, np.ndarray) and id(container) in tracer.outside and is_container(item):
         return meaning.boxing.enter(tracer, item, "an element of an array of objects")
     return item if isinstance(container, (*COLLECTIONS, tuple)) else reflected(tracer, item)
@@ -961,7 +968,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
                 "arrays lie that are being traced\nwrite to these arrays"
             )
         if isinstance(container, C_DATA):  # which may point anywhere
-            meaning.unannounced.may_write(tracer, site, container, ())
+            meaning.unannounced.may_write(tracer, site, container, None)
         container[meaning.unboxing.lower(tracer, key)] = meaning.unboxing.lower(tracer, value)
         if tracer.reads is not None and has_box(value):
             tracer.reads.problem(f"{with_article(type(container).__name__)} keeps a number", site)

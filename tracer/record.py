@@ -144,6 +144,13 @@ def has_box(value: Any) -> bool:
     return False
 
 
+def as_known(tracer: Tracer, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments with the boxes of plain arrays that the run knows: C code has moved these about."""
+    if np.ndarray not in map(type, args):
+        return args
+    return tuple([tracer.arrays.get(id(x), x) if type(x) is np.ndarray else x for x in args])
+
+
 def record(
     tracer: Tracer,
     site: Site,
@@ -157,7 +164,7 @@ def record(
     It is ``watched`` where objects are among them, whose special methods it may call.
     """
     arrays: list[ArrayBox] = []
-    operands = operand(args, arrays)
+    operands = operand(as_known(tracer, args), arrays)
     options = operand(kwargs, arrays) if kwargs else {}
     try:
         plain_args, plain_options = primal(operands), primal(options)

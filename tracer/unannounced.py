@@ -10,7 +10,7 @@ awake     an array that was used since such code has run.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,11 +27,11 @@ from .tape import Op, Site, append, fn_name, ops_in
 
 
 class Call:
-    """One call of such code, and the ops that it may have computed from what it writes."""
+    """One call of such code, and the ops that what it writes may be computed from: None, where it has no derivative."""
 
     __slots__ = ("name", "site", "sources")
 
-    def __init__(self, name: str, site: Site, sources: list[Op]) -> None:
+    def __init__(self, name: str, site: Site, sources: list[Op] | None) -> None:
         self.name, self.site, self.sources = name, site, sources
 
 
@@ -53,13 +53,12 @@ class Asides:
         for memory in new:
             self.add(tracer, memory)
         for box in tracer.exposed[self.exposed :]:
-            root = box
-            while root.derivation is not None:
-                root = root.derivation[0]
-            roots = self.add(tracer, box.memory).roots
-            if not any(x is root for x in roots):
-                roots.append(root)
+            root = root_of(box)
+            aside = self.add(tracer, box.memory)
+            if not any(x is root for x in aside.roots):
+                aside.roots.append(root)
                 self.boxes[id(root.value)] = root
+                self.awake[id(box.memory)] = aside
         self.exposed = len(tracer.exposed)
 
     def add(self, tracer: Tracer, memory: Memory) -> Aside:
@@ -70,83 +69,131 @@ class Asides:
 
 
 class Aside:
-    """One memory, and what it held when such code has begun to run."""
+    """One memory, and what the arrays in it held that are aside: each is looked at when it is used again itself."""
 
     def __init__(self, tracer: Tracer, asides: Asides, memory: Memory) -> None:
         self.tracer, self.asides, self.memory = tracer, asides, memory
         self.roots: list[ArrayBox] = []  # of what was made inside, and handed out
-        self.since = 0  # the first call since it was used
         self.writes = -1  # at which the copies were made
         self.copies: dict[Op, tuple[Any, Any]] = {}  # what an op had for its value, and a copy
-        self.moved: list[Op] = []
-        self.before: list[tuple[ArrayBox, Any]] = []
+        # The ops that are aside: what they had for their values, and whether these are still needed.
+        self.moved: dict[Op, tuple[Any, bool]] = {}
+        # By id of an array that is aside: it, what it held, and the first call since then.
+        self.before: dict[int, tuple[ArrayBox, Any, int]] = {}
 
-    def all_roots(self) -> Iterator[ArrayBox]:
+    def all_roots(self) -> list[ArrayBox]:
         known = {id(x): x for x in (*self.memory.boxes, *self.roots)}
-        return (x for x in known.values() if x.derivation is None and x.seen == self.memory.writes)
+        return [x for x in known.values() if x.derivation is None and x.seen == self.memory.writes]
 
     def step(self) -> None:
         """Let values that are still needed step aside."""
-        memory = self.memory
+        memory, again = self.memory, self.tracer.tape.again
         if self.writes != memory.writes:
             self.copies.clear()
             self.writes = memory.writes
-        roots = [*self.all_roots()]
+        roots = self.all_roots()
         if not any(is_writeable(x.value) for x in roots):
             return
-        again = [x for x in self.tracer.tape.again if lies_in(x.value, memory)]
-        self.moved = [*dict.fromkeys((*memory.saved, *again))]
-        for op in dict.fromkeys((*self.moved, *[x.op for x in roots])):
-            if op not in self.copies or self.copies[op][0] is not op.value:
-                self.copies[op] = op.value, kept_copy(op.value)
-            op.value = self.copies[op][1]
-        self.before = [(x, x.op.value) for x in roots]
+        for op in (*memory.saved, *[x for x in again if lies_in(x.value, memory)]):
+            self.move(op, op not in again)
         memory.saved.clear()
+        for x in roots:
+            if id(x) not in self.before:
+                self.move(x.op, False)
+                self.before[id(x)] = x, x.op.value, len(self.asides.calls)
         memory.aside = self
-        self.since = len(self.asides.calls)
 
-    def step_again(self) -> None:
+    def move(self, op: Op, needed: bool) -> None:
+        """Give an op a copy for its value."""
+        value = op.value
+        if op in self.moved:
+            value, known = self.moved[op]
+            self.moved[op] = value, needed or known
+            return
+        if op not in self.copies or self.copies[op][0] is not value:
+            self.copies[op] = value, kept_copy(value)
+        op.value = self.copies[op][1]
+        self.moved[op] = value, needed
+
+    def step_again(self, call: int) -> None:
         """Let the values step aside that did so for the call which has just been made, and used them itself."""
         memory = self.memory
-        if memory.aside is not None or self.writes != memory.writes or not self.before:
+        if self.writes != memory.writes:
             return
-        for op, (value, copy) in self.copies.items():
+        for op, (value, _) in self.copies.items():
             if op.value is value:
-                op.value = copy
-        memory.saved[:] = [op for op in memory.saved if op not in self.copies]
-        memory.aside = self
-        self.asides.awake.pop(id(memory), None)
+                self.move(op, op in memory.saved)
+        memory.saved[:] = [op for op in memory.saved if op not in self.moved]
+        for x in self.all_roots():
+            if id(x) not in self.before and x.op in self.moved:
+                self.before[id(x)] = x, x.op.value, call
+        if self.before:
+            memory.aside = self
 
-    def settle(self) -> None:
-        """An array is used again: see what has become of it."""
+    def settle(self, box: ArrayBox | None = None) -> None:
+        """An array is used again, or any in the memory: see what has become of it."""
         memory = self.memory
-        memory.aside = None
         self.asides.awake[id(memory)] = self
-        found = [(x, differing(x.value, before)) for x, before in self.before]
-        if any(index is not None for _, index in found):
-            self.written(found)
+        root = None if box is None else root_of(box)
+        alone = root is not None and (id(root) in self.before or root.op not in self.moved)
+        keys = [id(root)] if alone else [*self.before]
+        looked = [self.before.pop(key) for key in keys if key in self.before]
+        if not self.before:
+            memory.aside = None
+        if not looked:
             return
-        for op, (value, copy) in self.copies.items():
-            if op.value is copy:
-                op.value = value
-        memory.saved += [op for op in self.moved if op not in self.tracer.tape.again]
+        found = [(x, differing(x.value, was), since) for x, was, since in looked]
+        same = [x for x, index, _ in found if index is None]
+        written = [x for x in found if x[1] is not None]
+        if not self.move_back(same, [x for x, _, _ in written]) or written:
+            self.moved_on()
+        for x in same:
+            if x.op.value is not x.value:
+                x.op.value = x.value
+                memory.saved.append(x.op)
+        if written:
+            self.written(written)
 
-    def written(self, found: list[tuple[ArrayBox, Any]]) -> None:
+    def move_back(self, same: list[ArrayBox], written: list[ArrayBox]) -> bool:
+        """Give ops back what is as it was; False, if some keep copies of it, for more lies there as well."""
+        aside = [x for x, _, _ in self.before.values()]
+        all_back = True
+        for op, (value, needed) in [*self.moved.items()]:
+            if isinstance(value, (tuple, list)):  # of arrays, each of which is an op as well
+                continue
+            if overlaps(value, written):
+                del self.moved[op]
+            elif overlaps(value, same):
+                if overlaps(value, aside):
+                    all_back = False
+                    continue
+                op.value = value
+                del self.moved[op]
+                self.memory.saved += [op] if needed else []
+        return all_back
+
+    def moved_on(self) -> None:
+        """Let views be derived again."""
+        roots = self.all_roots()
+        self.memory.writes += 1
+        self.writes = self.memory.writes
+        for x in roots:
+            x.seen = self.writes
+
+    def written(self, found: list[tuple[ArrayBox, Any, int]]) -> None:
         """Such code has written to these arrays, at these places: they have new versions."""
         memory, tracer = self.memory, self.tracer
-        tape, calls = tracer.tape, self.asides.calls[self.since :]
+        tape, calls = tracer.tape, self.asides.calls[min([since for *_, since in found]) :]
         site = calls[-1].site
-        sources = [op for call in calls for op in call.sources if tracer.dependence.has(op)]
-        memory.writes += 1
+        unknown = [call for call in calls if call.sources is not None]
+        given = [op for call in unknown for op in call.sources or ()]
         tape.written += 1
-        for x, index in found:
-            x.seen = memory.writes
-            if index is None:
-                continue
+        for x, index, _ in found:
             part: Any = x.value[index].copy()
-            if sources:
-                unknown = Unfollowed(calls[-1].name, reason(calls[-1], site))
-                part = append(tape, unknown, (part, *dict.fromkeys(sources)), {}, part, site)
+            sources = [*filter(tracer.dependence.has, dict.fromkeys((*given, x.op)))]
+            if unknown and sources:
+                fn = Unfollowed(unknown[-1].name, reason(unknown[-1]))
+                part = append(tape, fn, (part, *sources), {}, part, site)
             if tape.overwritten is not None:
                 tape.overwritten.append(x.op)
             memory.version = append(tape, setitem, (x.op, index, part), {}, x.value, site)
@@ -155,25 +202,41 @@ class Aside:
             tracer.reads.problem(f"{calls[-1].name} writes into an array behind the run", site)
 
 
+def overlaps(value: Any, arrays: list[ArrayBox]) -> bool:
+    """Whether an array may lie where others lie."""
+    return any(np.may_share_memory(value, x.value) for x in arrays)
+
+
+def root_of(box: ArrayBox) -> ArrayBox:
+    """The array that another one is a view of, by whatever steps."""
+    while box.derivation is not None:
+        box = box.derivation[0]
+    return box
+
+
 def may_write(
-    tracer: Tracer, site: Site, code: Any, sources: Iterable[Op], arrays: Iterable[ArrayBox] = ()
+    tracer: Tracer,
+    site: Site,
+    code: Any,
+    sources: Iterable[Op] | None,
+    arrays: Iterable[ArrayBox] = (),
 ) -> None:
     """Code is about to run of which the run sees nothing: values that are still needed step aside.
 
-    What it writes may have been computed from the ``sources``; it is handed the ``arrays``, and may keep them.
+    What it writes may be computed from the ``sources`` and what was there; where these are None, it has no
+    derivative. It is handed the ``arrays``, and may keep them.
     """
     tracer.exposed += arrays
     if tracer.asides is None:
         tracer.asides = Asides()
     asides = tracer.asides
     asides.meet(tracer)
-    awake = [*asides.awake.values()]
-    for aside in awake:
+    for aside in [*asides.awake.values()]:
         aside.step()
     asides.awake = {
         key: aside for key, aside in asides.awake.items() if aside.memory.aside is not aside
     }
-    asides.calls.append(Call(fn_name(code), site, [*sources]))
+    asides.calls.append(Call(fn_name(code), site, None if sources is None else [*sources]))
 
 
 class Unseen:
@@ -186,7 +249,8 @@ class Unseen:
         self.arrays: list[ArrayBox] = []
         sources = [*ops_in(operand((args, kwargs), self.arrays))]
         save(self.arrays)
-        may_write(tracer, site, fn, () if declared else sources, self.arrays)
+        may_write(tracer, site, fn, None if declared else sources, self.arrays)
+        self.call = len(tracer.asides.calls) - 1
         tracer.asides.again = True
 
     def __enter__(self) -> Unseen:
@@ -196,7 +260,7 @@ class Unseen:
         """What it was handed was used by the call itself: it is to be looked at all the same."""
         asides = self.tracer.asides
         for memory in {id(box.memory): box.memory for box in self.arrays}.values():
-            asides.known[id(memory)].step_again()
+            asides.known[id(memory)].step_again(self.call)
 
     def given(self, result: Any) -> Any:
         """A result, which somebody outside may hold: of an array that is known, its box."""
@@ -211,10 +275,11 @@ class Unseen:
 
 
 def settle(tracer: Tracer) -> None:
-    """The run ends: what such code has written is known, whether or not it was used again."""
+    """The run ends: where it is recorded, it is known what such code has written, whether or not it was used again."""
     for aside in [*tracer.asides.known.values()] if tracer.asides is not None else ():
-        if aside.memory.aside is aside:
+        if tracer.reads is not None:
             aside.settle()
+        aside.memory.aside = None
 
 
 def is_writeable(array: Any) -> bool:
@@ -252,10 +317,10 @@ def changed_form() -> NoReturn:
     )
 
 
-def reason(call: Call, site: Site) -> str:
+def reason(call: Call) -> str:
     """What to tell who asks for a derivative by what such code may have written."""
     return (
-        f"{places.blame(site)}: {call.name}, which is not traced, has written into an array, and may have computed "
-        "that from traced values, whose derivative would be lost\n"
-        "write to the array in the traced function, or write constants to it before the function is called"
+        f"{places.blame(call.site)}: {call.name}, which is not traced, has written into an array, and may have "
+        "computed that from traced values, whose derivative would be lost\n"
+        "write to the array in the traced function, or let that code write to an array of its own"
     )

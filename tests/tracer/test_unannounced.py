@@ -216,9 +216,95 @@ def test_an_array_in_an_array_of_objects(mode):
         assert grad(f)(2.0) == 3 + 203
 
 
+HELD = np.empty(1, object)
+HELD[0] = A
+WAYS = {
+    "an item": lambda: HELD[0],
+    "a loop": lambda: [x for x in HELD][0],
+    "a list": lambda: list(HELD)[0],
+    "tolist": lambda: HELD.tolist()[0],
+    "unpacked": lambda: (lambda x: x)(*HELD),
+    "zip": lambda: next(zip(HELD, "a"))[0],
+    "copy": lambda: HELD.copy()[0],
+}
+
+
+@pytest.mark.parametrize("get", WAYS.values(), ids=WAYS)
+def test_an_array_out_of_an_array_of_objects(get, mode):
+    def f(x):
+        total = (get() * x).sum()
+        A[:] = 100.0, x
+        return total + (get() * x).sum()
+
+    for _ in range(8):
+        A[:] = 1.0, 2.0
+        assert grad(f)(2.0) == 3 + 100 + 4
+
+
+def test_views_of_one_array():
+    data = np.arange(12.0).reshape(6, 2)
+
+    def batches():
+        for k in range(6):
+            if k == 3:
+                data[0] = 50.0
+            yield data[k : k + 1]
+
+    def f(w, steps, again):
+        seen = [next(steps) for _ in range(4)]
+        total = sum((x * w).sum() for x in seen)
+        next(steps)
+        return total + (seen[again] * w * w).sum()
+
+    for again, known in [(0, [50.0, 50.0]), (1, [2.0, 3.0])]:
+        data[:] = np.arange(12.0).reshape(6, 2)
+        seen = np.array([[50.0, 50.0], [2, 3], [4, 5], [6, 7]]).sum(0)
+        np.testing.assert_array_equal(
+            grad(f)(np.ones(2), batches(), again), seen + 2 * np.array(known)
+        )
+
+
+def test_overlapping_views_used_between_steps():
+    data = np.arange(1.0, 5.0)
+    left, right = data[:3], data[1:]
+
+    def steps():
+        yield
+        data[3] = 30.0
+        yield
+        data[0] = 10.0
+        yield
+        data[1] = 20.0
+        yield
+
+    def f(x, go):
+        total = (left * x).sum() + (right * x).sum()
+        next(go)
+        total = total + (left[:2] * x).sum()
+        next(go)
+        total = total + (left * x).sum()
+        next(go)
+        total = total + (right * x).sum() + (left[1:] * x).sum()
+        next(go)
+        return total + (data * x).sum() + (right * x).sum()
+
+    def plain(go):
+        return f(1.0, go)
+
+    expected = plain(steps())
+    data[:] = np.arange(1.0, 5.0)
+    assert grad(f)(1.0, steps()) == expected
+
+
 def overwriting(value):
     while True:
         A[0] = value
+        yield
+
+
+def doubling(a):
+    while True:
+        a *= 2.0
         yield
 
 
@@ -235,7 +321,15 @@ def test_traced_values_that_are_overwritten(mode):
         next(source)
         return A[1] * x
 
+    def argument(a, steps):
+        total = (a * a).sum()
+        next(steps)
+        return total + (a * a).sum()
+
     for _ in range(8):
+        with pytest.raises(NoRuleError, match="doubling, which is not traced"):
+            own = np.array([1.0, 2.0])
+            grad(argument)(own, doubling(own))
         with pytest.raises(NoRuleError, match="overwriting, which is not traced"):
             grad(f)(2.0)
         assert grad(untouched)(3.0) == 6.0
