@@ -52,7 +52,6 @@ case(
 )
 
 
-
 def sections(b, a, x, axis=-1, zi=None):
     sos = np.concatenate((b, np.ones((len(a), 1)), a), 1)
     return signal.sosfilt(sos, x, axis, zi)
