@@ -515,6 +515,9 @@ def refuse_gathered(fn: Any, site: Site, value: Any) -> None:
         )
 
 
+HOLDING = frozenset(("__enter__", "__exit__", "acquire", "release"))
+
+
 def unknown(
     tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, start: int
 ) -> None:
@@ -524,6 +527,12 @@ def unknown(
     ops = tracer.tape.ops
     if len(ops) > start and ops[start].fn is fn:
         reads.impure[ops[start]] = None
+        return
+    if getattr(fn, "__name__", None) in HOLDING:  # an interruption must find what gives it back
+        reads.problem(f"{fn_name(fn)} may take a lock, or give it back", site)
+        return
+    if any(op.kind == "effect" or op in reads.impure for op in ops[start:]):
+        reads.problem(f"{fn_name(fn)} calls what is recorded itself", site)  # done twice otherwise
         return
     if is_plain_value(value):
         if reads.problems:  # no program will repeat it, and its operands need not live on

@@ -1,8 +1,10 @@
 """Side effects: once, in order, on the real objects, with plain values."""
 
+import _thread
 import contextlib
 import io
 import logging
+import math
 import os
 import sqlite3
 import sys
@@ -350,6 +352,48 @@ def test_a_program_waits_for_a_lock():
         assert not done
     other.join()
     assert done == [6.0]
+
+
+@pytest.mark.parametrize("kind", [threading.Lock, threading.RLock])
+def test_a_condition_takes_its_lock_once(kind):
+    condition, entered = threading.Condition(kind()), []
+
+    def f(x):
+        with condition:
+            entered.append(condition.acquire(blocking=False))
+            if entered[-1]:
+                condition.release()
+            return x * x
+
+    answer = grad(f)
+    for k in range(8):
+        assert answer(1.0 + k) == 2.0 + 2.0 * k
+        assert condition.acquire(blocking=False)
+        condition.release()
+    assert entered == [kind is threading.RLock] * 8
+
+
+def test_an_interruption_gives_a_lock_back():
+    """Also in the midst of a call that a program might answer."""
+    lock, late = threading.Lock(), []
+
+    def f(x):
+        with lock:
+            y = x * x
+            for _ in range(late[0] if late else 3):
+                y = y + math.sin(y)
+            return y
+
+    answer = grad(f)
+    for k in range(8):
+        answer(1.0 + k)
+    late.append(10**9)
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        answer(1.5)
+    timer.join()
+    assert lock.acquire(blocking=False)
 
 
 def test_a_connection_commits():

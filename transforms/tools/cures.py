@@ -69,6 +69,11 @@ CURES: tuple[tuple[str, str], ...] = (
     ),
     (r"comes from, of which attributes are read", IN_ARGUMENTS),
     (
+        r"may take a lock",
+        "take it outside, around the call of what Wengert has made of the function",
+    ),
+    (r"calls what is recorded itself", MADE_BEFORE),
+    (
         r"the state of a random generator",
         "make a generator of a seed in the function: np.random.default_rng(seed)",
     ),
