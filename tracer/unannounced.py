@@ -251,7 +251,7 @@ class Unseen:
         save(self.arrays)
         may_write(tracer, site, fn, None if declared else sources, self.arrays)
         self.call = len(tracer.asides.calls) - 1
-        tracer.asides.again = True
+        tracer.asides.again |= not declared
 
     def __enter__(self) -> Unseen:
         return self
