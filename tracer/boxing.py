@@ -330,7 +330,7 @@ def admit(
         return found
     if role == "outside" and isinstance(value, shown.SHOWING):
         shown.enters(tracer, value)
-        if kind is np.ndarray and value.dtype.kind == "O":
+        if type(value) is np.ndarray and value.dtype.kind == "O":
             for x in filter(is_traced_array, value.flat):  # which C code may take out of it
                 enter(tracer, x, f"an element of {name}")
     if role == "outside" and isinstance(value, BaseException):

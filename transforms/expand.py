@@ -663,19 +663,17 @@ def bound(op: Op, rule: registry.Rule, result: tuple[Any, ...]) -> tuple[Any, ..
 
     A derivative by an argument of which the rule says nothing is unknown.
     """
-    given = len(result)
-    order: list[str] = []
-    if rule.function is not None:
-        parameters = inspect.signature(rule.function).parameters
-        order = list(parameters)
-    else:
-        parameters = {}
+    signature = inspect.signature(rule.function) if rule.function is not None else None
+    parameters = [*signature.parameters.values()] if signature is not None else []
+    order = [p.name for p in parameters]
 
     def at(i: int) -> Any:
-        return result[i] if i < given else unknown(order[i] if i < len(order) else f"argument {i}")
+        if i < len(result):
+            return result[i]
+        return unknown(order[i] if i < len(order) else f"argument {i}")
 
     positional = [at(i) for i in range(len(op.args))]
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         order = []  # the result has one cotangent for each of the positional arguments, and no more
     for key in op.kwargs:
         positional.append(at(order.index(key)) if key in order else unknown(key))
