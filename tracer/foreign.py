@@ -148,6 +148,8 @@ def is_structural(fn: Any) -> bool:
             or is_iterator(owner)
         )
     home = attribute(fn, "__objclass__")
+    if home is type and fn.__name__ == "__subclasses__":  # of which there may be more
+        return False
     if home is not None:
         return is_one_of(home, STRUCTURAL_TYPES) or issubclass(home, BaseException)
     if is_one_of(type(fn), (operator.itemgetter, operator.attrgetter, operator.methodcaller)):

@@ -515,9 +515,6 @@ def refuse_gathered(fn: Any, site: Site, value: Any) -> None:
         )
 
 
-HOLDING = frozenset(("__enter__", "__exit__", "acquire", "release"))
-
-
 def unknown(
     tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, start: int
 ) -> None:
@@ -528,8 +525,8 @@ def unknown(
     if len(ops) > start and ops[start].fn is fn:
         reads.impure[ops[start]] = None
         return
-    if getattr(fn, "__name__", None) in HOLDING:  # an interruption must find what gives it back
-        reads.problem(f"{fn_name(fn)} may take a lock, or give it back", site)
+    if not (is_draw(fn) or looks_only(fn)):
+        reads.problem(f"{fn_name(fn)} may wait, or let other code run", site)
         return
     if any(op.kind == "effect" or op in reads.impure for op in ops[start:]):
         reads.problem(f"{fn_name(fn)} calls what is recorded itself", site)  # done twice otherwise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import types
 from typing import Any
 
@@ -26,7 +27,8 @@ def looks_only(fn: Any) -> bool:
         return True
     owner = getattr(fn, "__self__", None)
     module = module_of(fn) or type(owner if owner is not None else fn).__module__
-    return str(module).partition(".")[0] in LOOKING and attribute(fn, "__name__") != "shuffle"
+    looking = str(module).partition(".")[0] in LOOKING
+    return looking and attribute(fn, "__name__") not in ("shuffle", "sleep")
 
 
 PURE_MODULES = frozenset(("math", "cmath", "_operator", "re", "copyreg", "fractions"))
@@ -53,6 +55,8 @@ def is_pure(fn: Any) -> bool:
     if isinstance(fn, type):
         return is_one_of(fn, PURE_TYPES)
     owner = attribute(fn, "__self__")
+    if attribute(fn, "__name__") == "__subclasses__":  # of which there may be more
+        return False
     if owner is not None and not isinstance(owner, types.ModuleType):
         if isinstance(owner, type):
             return is_one_of(owner, PURE_TYPES)
@@ -65,6 +69,8 @@ def is_pure(fn: Any) -> bool:
 
 def is_draw(fn: Any) -> bool:
     """Whether an impure function looks at nothing but a clock or the state of a random generator."""
+    if fn is time.sleep:  # while others run
+        return False
     owner = attribute(fn, "__self__")
     module = str(module_of(fn) or type(owner).__module__)
     return module.partition(".")[0] in ("time", "random", "_random") or module.startswith(

@@ -174,6 +174,7 @@ class Reads:
         self.written: set[tuple[int, Any]] = set()
         self.dynamic = dynamic  # paths of integers that have changed too often to be guarded
         self.problems: list[str] = []
+        self.unloading: set[int] = set()  # ids of containers outside that are written to
         self.looks = False  # whether the run has looked at the frames that were calling
         self.importing = 0  # imports that have begun, and not succeeded
         self.calls = 0  # of Python functions
@@ -393,6 +394,13 @@ class Reads:
         for place in [*self.all()]:
             place.children, place.origin = {}, None
         vars(self).clear()
+
+    def let_go(self, values: list[Any]) -> None:
+        """Hold these no longer, as no program will be made of the run."""
+        for value in values:
+            place = self.places.pop(id(value), None)
+            if place is not None:
+                place.value = None
 
     def wrote(self, owner: int, name: Any) -> None:
         """The run itself has written here; what it reads from now on is its own."""

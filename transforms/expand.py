@@ -29,6 +29,7 @@ from ..rules.broadcasting import as_integers
 from ..rules.elementwise import unknown
 from ..rules.mutation import scatter, setitem
 from ..rules.numpy_ufuncs import methods
+from ..rules.signatures import names_of
 from ..tracer import calls, places, protocols
 from ..tracer.active import active
 from ..tracer.border import ATOMS
@@ -38,7 +39,7 @@ from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.kinds import has_dict, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.missing import known_of, no_rule, place_of_op
-from ..tracer.purity import is_draw
+from ..tracer.purity import is_draw, is_random
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.rehearsal import take_back
@@ -224,6 +225,23 @@ def refill(tree: Any, boxes: Iterator[Any], dynamic: bool) -> Any:
     return tree
 
 
+WHOLE = frozenset("integers randint random_integers permutation choice bytes rand randn".split())
+
+
+def only_counts(op: Op, active: Any) -> bool:
+    """Whether a draw goes by active variables in nothing but how many numbers are drawn: that has the slope 0."""
+    if not is_random(op.fn):
+        return False
+    name = getattr(op.fn, "__name__", "")
+    names: dict[Any, str] = dict(enumerate(names_of(op.fn)))
+    return all(
+        isinstance(x.value, int) and (name in WHOLE or names.get(at, at) == "size")
+        for at, tree in (*enumerate(op.args), *op.kwargs.items())
+        for x in ops_in(tree)
+        if x in active
+    )
+
+
 def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None, list[Any]]:
     """The expansion of an op's pullback and the op's leaves; None where no cotangent can flow.
 
@@ -234,6 +252,8 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     rule = registry.lookup(op.fn)
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
+            return None, []
+        if rule is None and only_counts(op, active_leaves):
             return None, []
         error = NoRuleError(
             no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op), value=op.value)

@@ -53,6 +53,7 @@ from .expand import (
     is_whole,
     leaves_of,
     looking,
+    only_counts,
     operand_count,
     pinned,
     plain,
@@ -100,6 +101,8 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     rule = registry.lookup(op.fn)
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
+            return None, []
+        if rule is None and only_counts(op, tangents):
             return None, []
         error = NoRuleError(
             no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op), value=op.value)

@@ -153,7 +153,7 @@ def test_cures_that_help():
     assert "what to do" not in kept(lambda x: x * filled.sum(), 1.5)
 
     text = kept(lambda x: x * decimal.Decimal("0.5").__float__(), 1.5)
-    assert "what to do: do this before the call, and hand over the numbers" in text
+    assert "what to do: do this before the call" in text
     half = float(decimal.Decimal("0.5"))
     assert "what to do" not in kept(lambda x: x * half, 1.5)
 

@@ -6,9 +6,11 @@ import io
 import logging
 import math
 import os
+import signal
 import sqlite3
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -394,6 +396,91 @@ def test_an_interruption_gives_a_lock_back():
         answer(1.5)
     timer.join()
     assert lock.acquire(blocking=False)
+
+
+def test_what_another_thread_does_while_a_call_sleeps_is_seen():
+    state, seen = {"a": 1.0, "s": ""}, []
+
+    def f(x):
+        state["s"] = "busy"
+        time.sleep(0.05)
+        state["s"] = "idle"
+        return state["a"] * x
+
+    def other():
+        seen.append(state["s"])
+        state["a"] = 5.0
+
+    answer = grad(f)
+    for _ in range(8):
+        state["a"] = 1.0
+        timer = threading.Timer(0.01, other)
+        timer.start()
+        assert answer(1.0) == 5.0
+        timer.join()
+    assert seen == ["busy"] * 8
+
+
+def test_what_a_handler_of_a_signal_does_is_seen():
+    state = [0.0]
+
+    def handler(*_):
+        state[0] += 1.0
+
+    def f(x):
+        signal.raise_signal(signal.SIGUSR1)
+        return x * state[0]
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        answer = grad(f)
+        assert [answer(2.0) for _ in range(8)] == [1.0 + k for k in range(8)]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_call_that_fails_is_not_made_again():
+    base, calls = sqlite3.connect(":memory:"), []
+
+    def count(n):
+        calls.append(n)
+        if n > 5:
+            raise ValueError(n)
+        return n
+
+    base.create_function("count_it", 1, count)
+    number = [0]
+    run = base.execute
+
+    def f(x):
+        run("select count_it(?)", (number[0],)).fetchone()
+        return x * x
+
+    answer = grad(f)
+    with contextlib.closing(base):
+        for k in range(6):
+            number[0] = k
+            answer(1.0)
+        number[0] = 6
+        with pytest.raises(sqlite3.OperationalError):
+            answer(1.0)
+    assert calls == [*range(7)]
+
+
+class Plugin:
+    pass
+
+
+def test_new_subclasses_are_seen():
+    made = []
+
+    def f(x):
+        return x * len(type.__subclasses__(Plugin))
+
+    answer = grad(f)
+    for k in range(8):
+        assert answer(2.0) == k
+        made.append(type(f"P{k}", (Plugin,), {}))
 
 
 def test_a_connection_commits():

@@ -69,8 +69,8 @@ CURES: tuple[tuple[str, str], ...] = (
     ),
     (r"comes from, of which attributes are read", IN_ARGUMENTS),
     (
-        r"may take a lock",
-        "take it outside, around the call of what Wengert has made of the function",
+        r"may wait, or let other code run",
+        "do this before the call, or around it (a lock), or hand over what comes out",
     ),
     (r"calls what is recorded itself", MADE_BEFORE),
     (
@@ -123,7 +123,7 @@ CURES: tuple[tuple[str, str], ...] = (
         r"isinstance asks the class",
         "leave __instancecheck__, __subclasshook__ and __class__ as Python has them; nothing where a library asks so",
     ),
-    (r"has a method __del__", "leave __del__ away, or make the object outside of the function"),
+    (r"a method __del__", "leave __del__ away, or make the object outside of the function"),
     (r"lies in memory|into its memory|has written into", NEW_ARRAY),
     (r"a NaN is looked for", "use math.isnan or np.isnan in the place of `in`, index() or count()"),
     (
