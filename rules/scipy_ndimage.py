@@ -87,9 +87,13 @@ def correlate1d(
 ):
     new_array(output)
     along = settled(axis) % np.ndim(input)
-    w = np.asarray(weights)
+    return correlated(input, np.asarray(weights), along, mode, cval, settled(origin))
+
+
+def correlated(input: Any, w: Any, along: int, mode: str, cval: Any, origin: int) -> Any:
+    """The sums of the elements along an axis, each weighted by how far away it is."""
     size = np.shape(w)[0]
-    start = size // 2 + settled(origin)
+    start = size // 2 + origin
     x = continued(input, along, start, size - 1 - start, mode, cval)
     n = np.shape(input)[along]
     total = 0.0
@@ -189,10 +193,11 @@ def along_one(input: Any, axis: Any, across: list[int], mode: Any, cval: Any) ->
     """Central differences along one axis, weighted by ``across`` along the others."""
     n = np.ndim(input)
     modes, along = each(mode, n), settled(axis) % n
-    x = correlate1d(input, [-1, 0, 1], along, None, modes[along], cval)
+    x = correlated(input, np.asarray([-1, 0, 1]), along, modes[along], cval, 0)
+    weights = np.asarray(across)
     for i in range(n):
         if i != along:
-            x = correlate1d(x, across, i, None, modes[i], cval)
+            x = correlated(x, weights, i, modes[i], cval, 0)
     return x
 
 
@@ -217,9 +222,9 @@ def every(input: Any, axes: Any, mode: Any) -> list[tuple[int, str]]:
 @like(ndimage.laplace)
 def laplace(input, output=None, mode="reflect", cval: Operand = 0.0, *, axes=None):
     new_array(output)
-    total = 0.0
+    weights, total = np.asarray([1, -2, 1]), 0.0
     for axis, m in every(input, axes, mode):
-        total = total + correlate1d(input, [1, -2, 1], axis, None, m, cval)
+        total = total + correlated(input, weights, axis, m, cval, 0)
     return total
 
 

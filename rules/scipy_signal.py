@@ -136,7 +136,7 @@ def medfilt(volume, kernel_size=None):
     volume = np.atleast_1d(volume)
     axes = tuple(range(-np.ndim(volume), 0))
     sizes = np.broadcast_to(3 if kernel_size is None else kernel_size, np.shape(axes))
-    padded = np.pad(volume, [(int(n) // 2, int(n) // 2) for n in sizes])
+    padded = np.pad(volume, [(half, half) for half in [int(n) // 2 for n in sizes]])
     windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(map(int, sizes)))
     return np.median(windows, axis=axes)
 

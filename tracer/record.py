@@ -146,7 +146,7 @@ def has_box(value: Any) -> bool:
 
 def as_known(tracer: Tracer, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments with the boxes of plain arrays that the run knows: C code has moved these about."""
-    if np.ndarray not in map(type, args):
+    if not any(type(x) is np.ndarray for x in args):  # and no metaclass is asked
         return args
     return tuple([tracer.arrays.get(id(x), x) if type(x) is np.ndarray else x for x in args])
 

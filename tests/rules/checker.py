@@ -314,7 +314,7 @@ def needless(tape, forward):
             name = fn_name(op.fn)
             if op not in needed:
                 yield f"nobody needs {name}"
-            if key in seen and op.fn not in EMPTY:  # which may each be written to
+            if key in seen and op.fn not in (*EMPTY, np.ones):  # which may each be written to
                 yield f"{name} is done twice"
             for i, x in enumerate(op.args):
                 if type(x) in (int, float) and (op.site, x) in theirs:
