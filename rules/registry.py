@@ -216,8 +216,8 @@ def rrule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], 
 
     The rule is called with the arguments of the primitive and returns its value and a pullback, which maps
     the cotangent of the value to a tuple with one cotangent for each parameter, in order; ``None`` stands
-    for zero and trailing zeros may be left out. An operand that is a list or a tuple gets its cotangents in
-    a list or tuple of the same structure.
+    for zero. Those at the end may be left out (of options, say): a gradient by them is an error then, and no
+    zero. An operand that is a list or a tuple gets its cotangents in a list or tuple of the same structure.
 
     Value and pullback are a pair. Where a traced argument is given, the rule is called in the primitive's place, once a
     call, and its pullback once in each reverse sweep that comes there, in reverse order; both may draw random numbers,
