@@ -279,6 +279,30 @@ def must_round(tracer: Tracer, site: Site, value: Any) -> None:
         )
 
 
+def _view(fn: Any) -> Any:
+    def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+        """The bits of a number, once they are integers, may go anywhere."""
+        plain = plain_of(args[0]) if args else None
+        if has_box(args[:1]) and isinstance(plain, (np.ndarray, np.generic)):
+            given = [plain_of(x) for x in args[1:]], {k: plain_of(x) for k, x in kwargs.items()}
+            have, seen = plain.dtype, fn(plain, *given[0], **given[1]).dtype
+            bits = have.kind in "fc" and seen.kind not in "fcO"
+            if bits and not is_constant(tracer, operand(args[0], [])):
+                raise TraceError(
+                    f"{places.blame(site)}: view takes a traced array of {have} apart as {seen}, and its gradient "
+                    "would be lost\ngive it the wengert.stop_gradient of the array, if that is meant to be a constant"
+                )
+        rule = registry.lookup(fn)
+        assert rule is not None
+        return calls.primitive(tracer, site, fn, rule, args, kwargs)
+
+    return handler
+
+
+for _seen in (np.ndarray.view, np.generic.view):
+    handlers[_seen] = _view(_seen)
+
+
 def _number(cls: type) -> Any:
     def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         if args and is_object(args[0]) and not kwargs:

@@ -452,3 +452,59 @@ def test_addresses_are_refused(f, on):
     assert f(1.0) != 0.0
     with jit(on), pytest.raises(WengertError, match=r"address|sincos"):
         grad(f)(1.0)
+
+
+BITS = {
+    "plain": lambda x: x.view(np.int64).view(float),
+    "xor": lambda x: (x.view(np.int64) ^ 0).view(float),
+    "mask": lambda x: (x.view(np.int64) & 0x7FFFFFFFFFFFFFFF).view(float),
+    "sorted": lambda x: np.sort(x.view(np.int64)).view(float),
+    "bits": lambda x: np.packbits(np.unpackbits(x.view(np.uint8))).view(float),
+    "buffer": lambda x: np.frombuffer(x.view(np.int64) + 0),
+    "number": lambda x: np.array([np.int64(y.view(np.int64)).view(float) for y in x]),
+    "text": lambda x: x.view("S8").view(float),
+    "dates": lambda x: x.view(dtype="M8[ns]").view(np.int64).view(float),
+}
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("f", BITS.values(), ids=BITS)
+def test_bits_of_a_traced_number_are_refused(f, on):
+    answer = grad(lambda x: (f(x) * x).sum())
+    with jit(on):
+        for k in range(6):
+            x = np.array([1.5 + k, 2.0 + k])
+            assert f(x).tolist() == x.tolist()
+            with pytest.raises(TraceError, match="view takes a traced array of float64 apart"):
+                answer(x)
+    constant = value_and_grad(lambda x: x * f(np.array([1.5, 2.0]))[0])
+    assert [constant(1.0 + k) for k in range(5)] == [(1.5 * (1.0 + k), 1.5) for k in range(5)]
+
+
+def test_views_that_keep_numbers_are_followed():
+    f = lambda x: (np.sin(x + 0j).view(float)[::2] * x.view(np.ndarray)).sum()
+    for k in range(5):
+        x = np.array([0.5 + k, 2.0])
+        np.testing.assert_allclose(grad(f)(x), np.cos(x) * x + np.sin(x))
+
+
+def whole_part(x):
+    return int(x) * x
+
+
+def whole_parts(x, n=3):
+    s = 0.0
+    for i in range(n):
+        s += int(x + i) * x
+    return s
+
+
+@pytest.mark.parametrize("f", [whole_part, whole_parts, lambda x: whole_parts(x, 1 + int(x) % 3)])
+def test_a_program_leaves_whole_parts_of_large_numbers_alone(f):
+    """Where a float is so large that nothing is rounded, its whole part has the slope one."""
+    answer = value_and_grad(f)
+    for k in range(9):
+        assert answer(1.5 + k) == (f(1.5 + k), f(1.5 + k) / (1.5 + k))
+    for x in (2.0**52, -1e17, 1e300):
+        with pytest.raises(TraceError, match="int takes a traced number apart, which is so large"):
+            answer(x)

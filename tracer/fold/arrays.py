@@ -114,6 +114,8 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
         return args[0]
     if not is_followed(fn) and fn not in EMPTY:
         return refuse(f"{name} is called")
+    if fn is np.ndarray.view and (len(args) > 1 or kwargs):
+        return refuse("a view of another dtype is taken")
     if kwargs.get("out") is not None or has_out(fn, args, kwargs):
         return refuse(f"{name} writes to an array")
     if any(x is not False for x in permissions(fn, args, kwargs).values()):

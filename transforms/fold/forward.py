@@ -48,7 +48,7 @@ from ...tracer.fold.region import (
 )
 from ...tracer.kinds import is_one_of
 from ..kernels import is_steady
-from ..silence import LEAVING, leaving
+from ..silence import OF_NAN, leaving
 from .arrays import LEAST, is_elementwise, is_sure, rule_of, view_of
 from .held import Held, States, classes, is_taken
 from .lowered import Lowered
@@ -417,7 +417,7 @@ class Forward:
             self.code.add(f"{name} = {call}{live}", depth)
         else:
             assert rule is not None
-            fn = rule.function if op.fn not in LEAVING else leaving(rule.function)
+            fn = rule.function if op.fn not in OF_NAN else leaving(rule.function)
             pair = writer.call(op, fn)
             self.code.add(f"{name}, {writer.name(writer.back(op))} = {pair}", depth)
         if isinstance(op, Several):
