@@ -273,7 +273,8 @@ def primitive(
     tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any
 ) -> Any:
     """Record a callable that the registry knows."""
-    args = as_known(tracer, args)
+    if tracer.arrays:
+        args = as_known(tracer, args)
     is_recorded = not (rule.pure and rule.pure_forward) and pairs.is_recorded(tracer, rule)
     if (
         type(fn) is FunctionType

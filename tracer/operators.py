@@ -468,7 +468,8 @@ def native(
     tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """An operator on numbers, arrays and built-in containers."""
-    args = as_known(tracer, args)
+    if tracer.arrays:
+        args = as_known(tracer, args)
     left = args[0]
     if op in COMPARE:
         protocols.compared(tracer, *args)

@@ -146,8 +146,6 @@ def has_box(value: Any) -> bool:
 
 def as_known(tracer: Tracer, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments with the boxes of plain arrays that the run knows: C code has moved these about."""
-    if not any(type(x) is np.ndarray for x in args):  # and no metaclass is asked
-        return args
     return tuple([tracer.arrays.get(id(x), x) if type(x) is np.ndarray else x for x in args])
 
 
@@ -164,7 +162,9 @@ def record(
     It is ``watched`` where objects are among them, whose special methods it may call.
     """
     arrays: list[ArrayBox] = []
-    operands = operand(as_known(tracer, args), arrays)
+    if tracer.arrays:
+        args = as_known(tracer, args)
+    operands = operand(args, arrays)
     options = operand(kwargs, arrays) if kwargs else {}
     try:
         plain_args, plain_options = primal(operands), primal(options)
