@@ -160,7 +160,7 @@ def gaussian_filter1d(
     *,
     radius=None,
 ):
-    reach = int(truncate * float(sigma) + 0.5) if radius is None else settled(radius)
+    reach = settled(int(truncate * float(sigma) + 0.5) if radius is None else radius)
     w = gaussian_weights(sigma, settled(order), reach)
     return correlate1d(input, w, axis, output, mode, cval, 0)
 

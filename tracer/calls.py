@@ -402,7 +402,9 @@ def computed(
     if users and tracer.reads is not None:
         note_users(tracer.reads, fn, site)
     if len(tracer.tape.ops) == start and type(result) is ArrayBox and rule.function is not None:
-        if not registry.is_ours(rule.function):  # the identity, with a derivative that is another's
+        # The identity, with a derivative that is another's, or by something else as well.
+        others = [x for x in (*args, *kwargs.values()) if type(x) is Box and type(x.value) is float]
+        if others or not registry.is_ours(rule.function):
             return pairs.returned(tracer, site, fn, args, kwargs, result)
     if rule.gaps and len(tracer.tape.ops) > start:
         # An error may have to say it later.

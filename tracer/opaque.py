@@ -62,7 +62,7 @@ from .protocols import (
     drawn,
     is_array_of_objects,
 )
-from .purity import is_draw, is_pure, is_random, looks_only, may_change
+from .purity import is_draw, is_pure, is_random, looks_only, may_change, may_wait
 from .reads import HEAP_TYPE, MISSING, Reads, static
 from .record import append, born, finish, has_box, operand, performed, raised, see_inside
 from .rehearsal import must_be_certain
@@ -525,7 +525,7 @@ def unknown(
     if len(ops) > start and ops[start].fn is fn:
         reads.impure[ops[start]] = None
         return
-    if not (is_draw(fn) or looks_only(fn)):
+    if may_wait(fn):
         reads.problem(f"{fn_name(fn)} may wait, or let other code run", site)
         return
     if any(op.kind == "effect" or op in reads.impure for op in ops[start:]):

@@ -31,6 +31,24 @@ def looks_only(fn: Any) -> bool:
     return looking and attribute(fn, "__name__") not in ("shuffle", "sleep")
 
 
+# Modules in C of which no function waits, or calls what is the user's; and those of others that do not.
+SHORT = frozenset(
+    "sys zlib binascii unicodedata _statistics _datetime _hashlib _md5 _sha2 _blake2".split()
+)
+SHORT_NAMES = frozenset(
+    "bin hex oct chr ord ascii callable getpid getppid getcwd cpu_count".split()
+)
+
+
+def may_wait(fn: Any) -> bool:
+    """Whether an unknown callable may wait, or let code of the user's run: what was read before it is stale then."""
+    if is_draw(fn) or looks_only(fn):
+        return False
+    module = str(module_of(fn)).partition(".")[0]
+    known = module in ("builtins", "posix", "nt") and attribute(fn, "__name__") in SHORT_NAMES
+    return module not in SHORT and not known
+
+
 PURE_MODULES = frozenset(("math", "cmath", "_operator", "re", "copyreg", "fractions"))
 PURE_TYPES = (
     frozenset((str, bytes, int, float, complex, bool, tuple, frozenset, range, slice, type(None)))

@@ -111,6 +111,10 @@ class Text:
                 return f"{prefix}.{name}"
         return self.constant(fn, name)
 
+    def callee(self, fn: Any) -> str:
+        """How it refers to what is called, which may be something in the place of a function."""
+        return self.function(fn)
+
     def index(self, tree: Any) -> str:
         """An index as it stands between brackets."""
         if (
@@ -148,7 +152,7 @@ class Text:
         objclass = attribute(fn, "__objclass__")
         if objclass is not None and args and objclass is np.ndarray:
             return f"{self.operand(args[0])}.{fn.__name__}({', '.join(given[1:])})"
-        return f"{self.function(fn)}({', '.join(given)})"
+        return f"{self.callee(fn)}({', '.join(given)})"
 
 
 class Writer(Text):

@@ -149,7 +149,6 @@ class Assembly(Text):
 
     def function(self, fn: Any) -> str:
         """A callable by a name of its own: a look-up of ``np.add.reduce`` would cost as much as a small sum."""
-        fn = LEAVING.get(fn, fn) if hashable(fn) else fn
         name = attribute(fn, "__name__", type(fn).__name__)
         owner = attribute(fn, "__self__")
         if isinstance(owner, np.ufunc):
@@ -158,6 +157,9 @@ class Assembly(Text):
         elif BUILTINS.get(name) is fn:
             return str(name)
         return self.named(fn, name)
+
+    def callee(self, fn: Any) -> str:
+        return self.function(LEAVING.get(fn, fn) if hashable(fn) else fn)
 
     # ------------------------------------------------------------------------------------------ statements
 

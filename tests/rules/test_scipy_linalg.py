@@ -279,3 +279,13 @@ def test_a_rule_of_the_users_own_for_the_factors_counts():
     finally:
         registry.rules[linalg.lu_factor] = known
     assert (found == 7.0).all()
+
+
+def test_a_power_of_one_has_a_derivative_by_the_exponent():
+    """SciPy returns the very matrix then."""
+    m = np.array([[2.0, 0.3], [0.1, 1.0]])
+    f = lambda a: linalg.fractional_matrix_power(m, a)[0, 1]
+    for a in (1.0, 1.0, 0.5, 1.0, 2.0, 1.0):
+        assert grad(f)(a) == pytest.approx((f(a + 1e-6) - f(a - 1e-6)) / 2e-6, rel=1e-6)
+    g = lambda m, a: linalg.fractional_matrix_power(m, a)[0, 1]
+    np.testing.assert_allclose(grad(g)(m, 1.0), [[0.0, 1.0], [0.0, 0.0]], atol=1e-12)

@@ -156,3 +156,11 @@ def test_what_is_not_known_is_refused():
 
     with pytest.raises(TraceError, match="output="):
         grad(f)(V)
+
+
+@pytest.mark.parametrize("first", [0.1, 0.8, 2.5])
+def test_how_far_a_filter_reaches_goes_by_its_width_at_each_call(first):
+    f = lambda s: (ndimage.gaussian_filter1d(V, s) ** 2).sum()
+    answer = grad(f)
+    for s in (first, 0.8, 1.2, 0.1, 2.0, 0.8, 0.6):
+        assert answer(s) == pytest.approx((f(s + 1e-6) - f(s - 1e-6)) / 2e-6, rel=1e-6, abs=1e-9)
