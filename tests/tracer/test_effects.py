@@ -411,22 +411,24 @@ def test_what_another_thread_does_while_a_call_sleeps_is_seen():
 
     def f(x):
         state["s"] = "busy"
-        time.sleep(0.05)
+        time.sleep(0.2)
         state["s"] = "idle"
         return state["a"] * x
 
     def other():
-        seen.append(state["s"])
+        while state["s"] != "busy":
+            time.sleep(0.001)
         state["a"] = 5.0
+        seen.append(state["s"])
 
     answer = grad(f)
-    for _ in range(8):
-        state["a"] = 1.0
-        timer = threading.Timer(0.01, other)
-        timer.start()
+    for _ in range(6):
+        state.update(a=1.0, s="")
+        thread = threading.Thread(target=other)
+        thread.start()
         assert answer(1.0) == 5.0
-        timer.join()
-    assert seen == ["busy"] * 8
+        thread.join()
+    assert seen == ["busy"] * 6
 
 
 def test_what_a_handler_of_a_signal_does_is_seen():
