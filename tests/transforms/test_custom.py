@@ -748,3 +748,10 @@ def test_what_a_function_writes_has_nothing_of_its_rule(given, on):
                     grad(lambda x: (squared_and_cleared(x) * x).sum())(np.array([1.0, 2.0]))
     finally:
         del rules[squared_and_cleared]
+
+
+def test_the_warning_of_a_numeric_rule_is_heard_after_others(registered):
+    """Sweeps let none of NumPy's be heard once there was one, but those of rules."""
+    with np.errstate(all="ignore"), pytest.warns(RuntimeWarning, match="Mean of empty slice"):
+        value_and_grad(lambda x: x + np.mean(np.zeros(0)))(1.0)
+    test_numeric_rule_of_a_c_function(registered)
