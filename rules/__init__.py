@@ -25,9 +25,8 @@ from . import (  # noqa: F401
 )
 from .registry import awaited, frule, lookup, mutates, nondiff, query, rrule
 
-for (
-    _name
-) in "integrate interpolate linalg ndimage optimize signal sparse spatial special stats".split():
+SCIPY = "integrate interpolate linalg ndimage optimize signal sparse spatial special stats"
+for _name in SCIPY.split():
     awaited[f"scipy.{_name}"] = f"{__name__}.scipy_{_name}"
 awaited["statistics"] = f"{__name__}.python_statistics"
 awaited["uarray"] = f"{__name__}.scipy_fft"  # of which the functions of scipy.fft are made

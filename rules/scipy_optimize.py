@@ -1,4 +1,4 @@
-"""Roots and fixed points, by the implicit function theorem.
+"""Roots, fixed points and fits, by the implicit function theorem.
 
 Where f(x, p) = 0, dx = -(df/dx)^-1 (df/dp) dp: the way in which the root was found does not matter, nor where
 the search began. What is differentiated is the function at the root, with respect to ``args`` and to what it
@@ -104,16 +104,17 @@ def implicit(kind: Any, closed: Any, search: Search, x: Any, captures: Any) -> A
     return pullback
 
 
-@rrule(root)
-def _root(closed, search, *captures):
-    x = root(closed, search, *captures)
-    return x, implicit(Residuals, closed, search, x, captures)
+def zero_of(primitive: Any, kind: Any) -> None:
+    """Enter a primitive that finds what makes ``kind(closed)`` zero."""
+
+    @rrule(primitive)
+    def rule(closed, search, *captures):
+        x = primitive(closed, search, *captures)
+        return x, implicit(kind, closed, search, x, captures)
 
 
-@rrule(fixed)
-def _fixed(closed, search, *captures):
-    x = fixed(closed, search, *captures)
-    return x, implicit(Displacement, closed, search, x, captures)
+zero_of(root, Residuals)
+zero_of(fixed, Displacement)
 
 
 def solved(
@@ -257,10 +258,7 @@ def covariance(closed: Any, search: Search, *captures: Any) -> Any:
     return search.whole[1]
 
 
-@rrule(fitted)
-def _fitted(closed, search, *captures):
-    p = fitted(closed, search, *captures)
-    return p, implicit(Stationary, closed, search, p, captures)
+zero_of(fitted, Stationary)
 
 
 @rrule(covariance)

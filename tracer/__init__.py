@@ -33,16 +33,6 @@ awaited["mpmath.libmp"] = awaited["mpmath.ctx_mp_python"] = f"{__name__}.mpmath_
 awaited["sympy.core"] = f"{__name__}.sympy_numbers"
 meaning.set_up(
     *(attributes, boxing, calls, closing, escape, foreign, hooks, marks, opaque, operators),
-    *(
-        overrides,
-        protocols,
-        renewal,
-        scopes,
-        sights,
-        source,
-        tracebacks,
-        unannounced,
-        unboxing,
-        writers,
-    ),
+    *(overrides, protocols, renewal, scopes, sights, source, tracebacks, unannounced),
+    *(unboxing, writers),
 )

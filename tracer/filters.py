@@ -16,8 +16,9 @@ from typing import Any
 
 OWN_MODULES = re.compile(r"wengert\.(tracer|rules|transforms)\.")
 LET_THROUGH: Any = ("always", None, Warning, OWN_MODULES, 0)
+# What may stand between a warning and who has asked for it.
+LIBRARIES = re.compile(r"(numpy|scipy|warnings|wengert\.tracer\.run)\b")
 # While a call is recorded, which is done again: what warns there is not to count as told.
-_LIBRARIES = re.compile(r"(numpy|scipy|warnings|wengert\.tracer\.run)\b")
 RECORDED: Any = ("always", None, Warning, re.compile(r"(numpy|scipy)\."), 0)
 
 # What holds the filter; another list is in use where warnings are caught.
@@ -87,7 +88,7 @@ def noted(reads: Any) -> Iterator[None]:
 
 def is_asked_by_us(frame: Any) -> bool:
     """Whether it is code of ours that has called what warns, in NumPy or SciPy, and not a pullback of the user's."""
-    while frame is not None and _LIBRARIES.match(frame.f_globals.get("__name__") or ""):
+    while frame is not None and LIBRARIES.match(frame.f_globals.get("__name__") or ""):
         frame = frame.f_back
     name = "" if frame is None else frame.f_globals.get("__name__") or ""
     return not name or bool(OWN_MODULES.match(name))  # what is compiled from a tape has no name

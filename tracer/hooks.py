@@ -723,7 +723,7 @@ def context(site: Site) -> Hook:
             return plain_of(manager)
         if tracer.expanding and tracer.reads is not None and type(manager) is not np.errstate:
             tracer.reads.problem("what fails may be caught", site)
-        if MISSING in (special(manager, "__enter__"), special(manager, "__exit__")):
+        if any(special(manager, name) is MISSING for name in ("__enter__", "__exit__")):
             return manager
         return stand_ins.Context(tracer, site, manager)
 

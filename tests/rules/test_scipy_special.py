@@ -235,3 +235,10 @@ def test_logarithms_at_zero():
     assert grad(special.entr)(0.0) == np.inf
     assert grad(special.xlogy)(0.0, 2.0) == pytest.approx(np.log(2))
     np.testing.assert_array_equal(grad(lambda x: np.sum(special.xlogy(x, x) * 0.0))(np.zeros(2)), 0)
+
+
+def test_impossible_states_of_a_sum_of_logarithms_have_no_slope():
+    """As of a hidden Markov model; the slope at a sum of nothing is not asked for, where all goes to zero."""
+    a = np.array([[1.0, -np.inf, 2.0], [-np.inf, -np.inf, -np.inf]])
+    slope = grad(lambda a: np.exp(special.logsumexp(a, axis=1)).sum())(a)
+    np.testing.assert_allclose(slope, np.exp(a))
