@@ -375,8 +375,9 @@ def test_a_condition_takes_its_lock_once(kind):
 
 
 INTERRUPTED = """
-import _thread, math, threading
+import _thread, math, signal, threading
 from wengert import grad
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 lock, late = threading.Lock(), []
 
 def f(x):
@@ -390,8 +391,9 @@ answer = grad(f)
 for k in range(8):
     answer(1.0 + k)
 late.append(10**9)
-threading.Timer(0.2, _thread.interrupt_main).start()
+timer = threading.Timer(0.3, _thread.interrupt_main)
 try:
+    timer.start()
     answer(1.5)
 except KeyboardInterrupt:
     print(lock.acquire(blocking=False))
