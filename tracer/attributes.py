@@ -21,7 +21,7 @@ import numpy as np
 
 from ..rules.mutation import reused as as_many
 from ..rules.words import with_article
-from . import frames, meaning, places, protocols, rewrite, seals, stand_ins
+from . import dying, frames, meaning, places, protocols, rewrite, seals, stand_ins
 from .arrays import is_traced_array, turn_into
 from .border import ATOMS, STAND_INS, boxes_behind, is_constant
 from .box import BOXES, ArrayBox, Box
@@ -893,6 +893,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
         plain = meaning.unboxing.lower(tracer, value)
         if isinstance(obj, C_DATA):  # which may point anywhere
             meaning.unannounced.may_write(tracer, site, obj, None)
+        dying.let_go_of(tracer, site, obj, name)
         will_write(tracer, obj, name, own)
         (put_own if own else put)(obj, name, plain)
         if not own and not is_constant(tracer, stored(value, [])):
@@ -1022,6 +1023,7 @@ def note_deletion(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """Note that an attribute is to be deleted, if it is there."""
     if not lies_outside(tracer, obj):
         return
+    dying.let_go_of(tracer, site, obj, name)
     will_write(tracer, obj, name, False)
     if tracer.reads is not None:
         tracer.reads.problem(f"the attribute {name!r} of an object outside is deleted", site)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..rules.words import with_article
 from . import attributes as of_objects
-from . import frames, meaning, places, scopes, seals, shown, sights, stand_ins
+from . import dying, frames, meaning, places, scopes, seals, shown, sights, stand_ins
 from .arrays import is_followed, is_traced_array
 from .border import (
     ATOMS,
@@ -397,7 +397,7 @@ def admit_container(
 ) -> tuple[Any, Tree]:
     """The shadow of an outside container and its tree."""
     if id(value) in tracer.owners and role != "argument":  # it is the ``__dict__`` of an object
-        return of_objects.namespace(tracer, tracer.owners[id(value)]), FIXED
+        return of_objects.namespace(tracer, dying.owner_of(tracer, value)), FIXED
     kind = type(value)
     if kind is dict and role == "outside" and sights.is_globals(value):
         return scopes.seen_globals(tracer, places.user_site(), value, name), FIXED

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from . import attributes, calls, operators, patterns, protocols, stand_ins, tracebacks
+from . import attributes, calls, dying, operators, patterns, protocols, stand_ins, tracebacks
 from .active import active
 from .border import ATOMS, siblings
 from .box import BOXES, ArrayBox, Box
@@ -516,6 +516,7 @@ def put_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str, val
     if isinstance(value, ModuleType):  # a module is imported once, whoever asks
         return value
     plain = lower(tracer, value)
+    dying.let_go(tracer, site, (scope.get(name),), f"the global {name}")
     remember(tracer, scope, name)
     tracer.overlay[id(scope), name] = (scope, plain, value)
     attributes.show(tracer, id(scope), name, value)
@@ -542,6 +543,7 @@ def remove_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str) 
     if own is not None:
         own.delete(tracer, site, name)
         return
+    dying.let_go(tracer, site, (scope.get(name),), f"the global {name}")
     remember(tracer, scope, name)
     attributes.show(tracer, id(scope), name, MISSING)
     if tracer.reads is not None:

@@ -174,7 +174,6 @@ class Reads:
         self.written: set[tuple[int, Any]] = set()
         self.dynamic = dynamic  # paths of integers that have changed too often to be guarded
         self.problems: list[str] = []
-        self.unloading: set[int] = set()  # ids of containers outside that are written to
         self.looks = False  # whether the run has looked at the frames that were calling
         self.importing = 0  # imports that have begun, and not succeeded
         self.calls = 0  # of Python functions

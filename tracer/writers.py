@@ -25,16 +25,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..rules.words import with_article
-from . import escape, meaning, memos, protocols, stand_ins
-from .border import ATOMS, COLLECTIONS, empty_like, is_constant, siblings
+from . import dying, escape, meaning, memos, protocols, stand_ins
+from .border import COLLECTIONS, empty_like, is_constant, siblings
 from .box import BOXES, ArrayBox
 from .effects import effect, external
 from .errors import TraceError
 from .frames import MUTABLE, valued
-from .kinds import are_quiet, is_one_of, mro_of, static
+from .kinds import are_quiet, is_one_of, mro_of
 from .places import blame, outer, user_frame
 from .plain_calls import plain_call
-from .reads import MISSING
 from .record import has_box, raised, stored
 from .session import Tracer
 from .structure import is_container
@@ -138,17 +137,10 @@ def write_container(
         if reads is not None and id(container) in tracer.outside:
             reads.problem(f"{with_article(type(container).__name__)} from outside is changed", site)
         return escape.watched(fn, (container, *args), kwargs, site)
-    if outside and reads is not None and id(container) not in reads.unloading:
-        reads.unloading.add(id(container))
-        dying = [x for x in contents(container) if does_more_when_it_dies(x)]
-        reads.let_go(dying)
-        if dying:
-            dying.clear()
-            reads.problem(
-                f"{with_article(type(container).__name__)} holds what has a method __del__, or is watched by a weak "
-                "reference, and is changed",
-                site,
-            )
+    if outside and id(container) not in tracer.unloading:
+        tracer.unloading.add(id(container))
+        where = with_article(type(container).__name__)
+        dying.let_go(tracer, site, contents(container), where)
     given, taken = consumed(tracer, site, fn, args)
     if known is not None and type(container) is set:
         if known[1] is container:
@@ -196,16 +188,6 @@ def write_container(
         effect(tracer, site, fn, (target, *given), kwargs)
     write_through(tracer, container, fn, given, kwargs, again)
     return result
-
-
-def does_more_when_it_dies(x: Any) -> bool:
-    """Whether code of the user's runs when an object dies: a program would change the container last."""
-    if is_one_of(type(x), ATOMS) or is_one_of(type(x), BOXES):
-        return False
-    if static(type(x), "__del__") is not MISSING:
-        return True
-    watching = [ref.__callback__ for ref in weakref.getweakrefs(x)]
-    return any(x is not None and not str(x.__module__).startswith("wengert.") for x in watching)
 
 
 class shown_empty:

@@ -701,3 +701,123 @@ def test_code_that_was_executed_dies_with_its_function(used):
     clear_cache()
     gc.collect()  # the function and its globals are on a cycle of their own
     assert code() is None
+
+
+class Told:
+    """An object that tells when it dies, in what the traced function has as an argument too."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def __del__(self):
+        self.log.append("gone")
+
+
+class Slotted:
+    __slots__ = ("held",)
+
+
+def last_item(box):
+    box["list"].pop()
+
+
+def item_replaced(box):
+    box["list"][0] = None
+
+
+def cleared(box):
+    box["list"].clear()
+
+
+def key_deleted(box):
+    del box["dict"]["told"]
+
+
+def key_replaced(box):
+    box["dict"]["told"] = None
+
+
+def attribute_replaced(box):
+    box["object"].held = None
+
+
+def attribute_deleted(box):
+    del box["object"].held
+
+
+def slot_replaced(box):
+    box["slotted"].held = None
+
+
+def global_replaced(box):
+    global told_global
+    told_global = None
+
+
+def global_deleted(box):
+    global told_global
+    del told_global
+
+
+def taken_and_left(box):
+    told = box["list"].pop()
+    told.log.append("taken")
+    del told
+
+
+@pytest.mark.parametrize(
+    "takes",
+    [
+        *(last_item, item_replaced, cleared, key_deleted, key_replaced, attribute_replaced),
+        *(attribute_deleted, slot_replaced, global_replaced, global_deleted, taken_and_left),
+    ],
+)
+def test_what_dies_outside_dies_at_once_and_is_followed(takes):
+    def f(x, box, log):
+        takes(box)
+        return x * (1.0 + len(log))
+
+    def world():
+        global told_global
+        log, made = [], (Thing(None), Slotted())
+        told = Told(log)
+        box = {"list": [], "dict": {}, "object": made[0], "slotted": made[1]}
+        if takes in (last_item, item_replaced, cleared, taken_and_left):
+            box["list"].append(told)
+        elif takes in (key_deleted, key_replaced):
+            box["dict"]["told"] = told
+        elif takes in (attribute_replaced, attribute_deleted):
+            made[0].held = told
+        elif takes is slot_replaced:
+            made[1].held = told
+        else:
+            told_global = told
+        return box, log
+
+    transformed = value_and_grad(f)
+    for i in range(6):
+        x = 2.0 + i
+        expected = f(x, *world())
+        box, log = world()
+        assert transformed(x, box, log) == (expected, expected / x)
+        assert log.count("gone") == 1
+
+
+def test_no_copy_of_an_object_dies_where_a_run_is_dropped():
+    class Counted:
+        def __init__(self):
+            self.held = 1.0
+
+        def __del__(self):
+            died.append(self.held)
+
+    died = []
+
+    def f(x, box):
+        box["it"] = None
+        return x * 2.0
+
+    for _ in range(6):
+        value_and_grad(f)(2.0, {"it": Counted()})
+    clear_cache()
+    assert died == [1.0] * 6

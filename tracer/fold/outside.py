@@ -62,6 +62,8 @@ def is_of_stream(value: Any) -> bool:
 
 def blank(kind: Any) -> Any:
     """An object of a class, with nothing in it."""
+    if static(kind, "__del__") is not MISSING:  # which would run when the region is dropped
+        raise Unfolded(f"{with_article(kind.__name__)} has __del__")
     try:
         return kind.__new__(kind) if is_stream(kind) else object.__new__(kind)
     except TypeError:  # what C code has laid out
@@ -187,7 +189,7 @@ class Outside:
         """Keep the type of something for the guards, and not the thing itself."""
         kind = type(value)
         self.reads.places.pop(id(place.value), None)
-        place.check = "type"
+        place.check, place.value = "type", None  # whatever comes: it may die in this very call
         if kind is np.ndarray:
             place.value, place.check = np.empty((0,) * value.ndim, value.dtype), "kind"
         elif is_number(kind):
