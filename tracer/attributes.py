@@ -46,7 +46,7 @@ from .kinds import (
 )
 from .marks import Reading, follow, found
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import operand, record, stored
+from .record import has_box, operand, record, stored
 from .rehearsal import will_write
 from .session import Tracer
 from .shown import C_DATA
@@ -852,6 +852,9 @@ def assign(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         note_descriptor(tracer, found)
     if (fset := accessible(tracer, found, "fset")) is not MISSING:
         meaning.calls.call(tracer, site, fset, (obj, value), {})
+        return
+    if type(found) is property and found.fset is not None and has_box(value):
+        meaning.calls.call(tracer, site, found.fset, (obj, value), {})  # in C
         return
     setter = None if found is MISSING else static(type(found), "__set__")
     if type(setter) is types.FunctionType:

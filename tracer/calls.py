@@ -249,7 +249,9 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             return natives.call(tracer, site, plain, given)
     if kind is types.BuiltinFunctionType and not isinstance(fn.__self__, types.ModuleType | type):
         plain = getattr(type(fn.__self__), fn.__name__, None)
-        if plain is not None and hashable(plain) and plain in handlers:
+        # Libraries in C have functions of such names that are bound to what is theirs: those are no methods of it.
+        of_its_class = type(plain) is not types.WrapperDescriptorType
+        if plain is not None and of_its_class and hashable(plain) and plain in handlers:
             return handlers[plain](tracer, site, (fn.__self__, *args), kwargs)
     if kind is operator.methodcaller:
         return call_method(tracer, site, fn, *args)
@@ -1109,7 +1111,8 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
     if type(new) is not FunctionType and type(init) is not FunctionType:
         if issubclass(cls, BaseException) or is_structural(cls):
             return structural(tracer, site, cls, args, kwargs)
-        if new is object.__new__ and not made_in_c(cls):
+        boxed = init is not object.__init__ and (has_box(args) or has_box(kwargs))
+        if new is object.__new__ and not made_in_c(cls) and not boxed:
             return type.__call__(cls, *args, **kwargs)
         if cls.__module__ == "typing":
             return as_caller(cls, args, kwargs)

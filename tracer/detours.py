@@ -65,7 +65,7 @@ class Detours:
                     own = method.__code__
                     if own.co_flags & ASYNC or own.co_filename.startswith(OURS):
                         continue
-                    if rewrite.is_twin(own):
+                    if rewrite.is_twin(own) and not isinstance(detour, Callback):
                         continue
                     known, detour.own = detour, own
                     self.open[id(method)] = detour
@@ -113,13 +113,22 @@ def detour_code(method: types.FunctionType, own: types.CodeType, handed: bool) -
             tracer.called_back += users
             return meaning.escape.called_in_c(tracer, method, handed, args, kwargs)
         # a thread that traces nothing has met the detour of another
-        plain = types.FunctionType(
-            own, method.__globals__, method.__name__, method.__defaults__, method.__closure__
-        )
-        plain.__kwdefaults__ = method.__kwdefaults__
-        return plain(*args, **kwargs)
+        return without_detour(method)(*args, **kwargs)
 
     return leading_to(run, own, bool(own.co_flags & inspect.CO_GENERATOR))
+
+
+def without_detour(method: types.FunctionType) -> types.FunctionType:
+    """A function like this one, which makes no detour."""
+    own = types.FunctionType(
+        code_of(method),
+        method.__globals__,
+        method.__name__,
+        method.__defaults__,
+        method.__closure__,
+    )
+    own.__kwdefaults__ = method.__kwdefaults__
+    return own
 
 
 def as_passed(

@@ -34,7 +34,7 @@ from . import making, meaning, plain_calls, rewrite, seals, stand_ins, watchers
 from .active import active
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
-from .detours import Callback, Detour, code_of, detours
+from .detours import Callback, Detour, code_of, detours, without_detour
 from .errors import EscapeError, WengertError
 from .held import Held
 from .kinds import (
@@ -531,11 +531,15 @@ def called_in_c(
 ) -> Any:
     """What C code is given of a method of the user's, or of a function that it was ``handed``: the twin runs."""
     twin = meaning.calls.twin_of(tracer, method)
+    made_inside = twin is method
+    if made_inside:
+        twin = without_detour(method)
     visits = tracer.visits.get(id(method))
     if visits and not visits[-1].ran:
         return visits[-1].run(twin)
     if handed:
-        return back_to_c(tracer, method, twin(*[known_as(tracer, x) for x in args], **kwargs))
+        result = twin(*[known_as(tracer, x) for x in args], **kwargs)
+        return back_to_c(tracer, method, result, made_inside)
     result = twin(*args, **kwargs)
     if tracer.watches and any(map(may_give, (result, *args[:1]))):
         tracer.watches[-1].begin()
@@ -559,14 +563,19 @@ def known_as(tracer: Tracer, value: Any) -> Any:
     return found
 
 
-def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any) -> Any:
-    """What C code is given of the traced result of a callback: nothing that has a derivative."""
+def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any, made_inside: bool) -> Any:
+    """What C code is given of the traced result of a callback: nothing that has a derivative.
+
+    Of a function that was ``made_inside`` it may get boxes, which C code may keep, but not look into.
+    """
     kind = type(result)
     if is_one_of(kind, TEXTS):
         tracer.texts.drawn.append(result.origin)
         return result.value
     for box in boxes_behind(tracer, result, set()):
         if not (tracer.watches and tracer.watches[-1].knows(box.op)):
+            if made_inside and tracer.dependence.has(operand(box, [])):
+                return result
             given(box, f"{method.__name__}()")
     return (
         meaning.unboxing.lower(tracer, result)
