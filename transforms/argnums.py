@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import CodeType, MethodType
 from typing import Any, TypeVar
 
 from ..tracer.errors import TraceError
@@ -97,6 +98,29 @@ def one_chosen(f: Any, key: int | str, count: int, named: Collection[str]) -> in
         f"argnums is {key!r}, but {given} to {in_full(f)}{by_name}{known}\n"
         "argnums counts from 0, or names a parameter: argnums=0, argnums=(0, 1), argnums='x'"
     )
+
+
+def by_position(f: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """The arguments of a call in the order of the parameters; None where they are not the first ones of these."""
+    if not named:
+        return args
+    names = own_names(f)
+    given = names[len(args) : len(args) + len(named)]
+    if len(args) < f.__code__.co_posonlyargcount or {*given} != {*named}:
+        return None
+    return (*args, *[named[name] for name in given])
+
+
+def own_names(f: Any) -> tuple[str, ...]:
+    """The parameters by which arguments may be given, of a function itself and none that it wraps."""
+    code: CodeType = f.__code__
+    return code.co_varnames[type(f) is MethodType : code.co_argcount]
+
+
+def indices(f: Any, keys: Iterable[int | str]) -> list[int]:
+    """What was chosen, by the numbers of the parameters."""
+    names = own_names(f)
+    return [names.index(key) if isinstance(key, str) else key for key in keys]
 
 
 def by_name_alone(f: Any) -> list[str]:

@@ -233,10 +233,16 @@ class Caller:
         return MISSING
 
     def by_region(
-        self, entry: Entry, args: tuple[Any, ...], keys: Any, answer: str, drawn: list[Any]
+        self,
+        entry: Entry,
+        args: tuple[Any, ...],
+        keys: Any,
+        answer: str,
+        drawn: list[Any],
+        aux: bool = False,
     ) -> Any:
         """Record a call, and answer it by the program of all the ways that were seen."""
-        program = recorded(entry, self.f, args, keys, answer, drawn)
+        program = recorded(entry, self.f, args, keys, answer, drawn, aux)
         if program is None:
             return MISSING
         trial = Trial(self.f)
@@ -352,6 +358,8 @@ class Dispatcher(Caller, Intrinsic):
         self.function = types.FunctionType(
             ASK, {"__builtins__": builtins, "fold": fold}, f"{name}({name_of(self.inner)})"
         )
+        # By which CPython calls it where an argument has a name that it does not know.
+        self.function.__qualname__ = str(attribute(self.inner, "__qualname__", "call"))
         with lock:  # which whoever goes through them holds
             switch.users.add(self)
 

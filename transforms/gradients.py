@@ -31,9 +31,11 @@ from ..tracer.tape import NOWHERE, Op
 from .api import InnerPullback, Pullback, decided_by, inner_pullback
 from .argnums import (
     Argnums,
+    by_position,
     checked_argnums,
     checked_aux,
     chosen,
+    indices,
     main_tree,
     options_text,
     refusing,
@@ -154,9 +156,13 @@ class Gradient(Dispatcher):
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
     ) -> Any:
         f = self.f.__func__ if type(self.f) is MethodType else self.f
-        if kwargs or self.has_aux or type(f) is not FunctionType:
+        if type(f) is not FunctionType:
             return MISSING
-        return self.by_region(entry, args, self.chosen(args, ()), self.answer_text, drawn)
+        given = by_position(self.f, args, kwargs)
+        if given is None:
+            return MISSING
+        keys = indices(self.f, self.chosen(args, kwargs))
+        return self.by_region(entry, given, keys, self.answer_text, drawn, self.has_aux)
 
     @property
     def answer_text(self) -> str:

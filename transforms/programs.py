@@ -958,18 +958,18 @@ class Builder:
         self.program.name = name
         count = len(reads.arguments)
         code: Any = attribute(f, "__code__")
+        first_own = type(f) is types.MethodType
         simple = (
-            type(f) is types.FunctionType
-            and code is not None
+            is_one_of(type(f), (types.FunctionType, types.MethodType))
             and not code.co_flags & 0xC
             and not code.co_kwonlyargcount
             and not reads.keywords
             and not {*RESERVED, *BUILTINS, *AS_IMPORTED, *self.used}.intersection(
-                code.co_varnames[: code.co_argcount]
+                code.co_varnames[first_own : code.co_argcount]
             )
         )
         if simple:
-            names = list(code.co_varnames[: code.co_argcount])
+            names = list(code.co_varnames[first_own : code.co_argcount])
             self.assembly.taken.update(names)
             extra = names[count:]
             first = [f"{n} is not {missing}" for n in extra]

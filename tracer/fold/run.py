@@ -48,11 +48,13 @@ class Known:
     ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much and the number of
     its last block; ``written`` is the size of the region that the latest program was written of. ``arrays`` has the
     keys under which arrays are made that some run writes to, ``limits`` how much generators give before they are
-    stopped, and ``loose`` says what makes no state of its own (see `recorder.Loose`).
+    stopped, and ``loose`` says what makes no state of its own (see `recorder.Loose`). With ``aux`` a call gives a
+    pair, of a number and of what there is beside it.
     """
 
-    def __init__(self, varying: frozenset[Any] = frozenset()) -> None:
+    def __init__(self, varying: frozenset[Any] = frozenset(), aux: bool = False) -> None:
         self.varying = varying
+        self.aux = aux
         self.arrays: set[Any] = set()
         self.limits: dict[CodeType, int] = {}
         self.loose = TEXTS
@@ -175,11 +177,29 @@ class Known:
             raise Unfolded(reads.problems.pop())
         if self.folded.size > LARGEST:
             raise Unfolded("its calls have gone too many ways")
-        if not is_one_of(type(plain(result)), {float} | FLOATS):
-            raise Unfolded(f"it gives {with_article(type(plain(result)).__name__)}, not a float")
+        made = self.parts(recorder, result)
+        value = plain(made[0])
+        if not is_one_of(type(value), {float} | FLOATS):
+            raise Unfolded(f"it gives {with_article(type(value).__name__)}, not a float")
         found: list[Any] = []
-        recorder.finish("return", (recorder.flat(result, found),), found)
-        return plain(result)
+        recorder.finish("return", tuple([recorder.flat(x, found) for x in made]), found)
+        return value
+
+    def parts(self, recorder: Recorder, result: Any) -> tuple[Any, ...]:
+        """The number that a call gives, and what there is beside it."""
+        if not self.aux:
+            return (result,)
+        if type(result) is not tuple or len(result) != 2:
+            raise Unfolded("it gives no pair")
+        todo, seen = [result[1]], set()
+        while todo:
+            x = todo.pop()
+            if id(x) in recorder.copied:
+                raise Unfolded("it gives back a dict or a tuple that it was given")
+            if type(x) in (tuple, list, dict) and id(x) not in seen:
+                seen.add(id(x))
+                todo += x.values() if type(x) is dict else x
+        return result
 
 
 class Arguments:
@@ -210,7 +230,9 @@ class Arguments:
             return box, op
         if kind is tuple:
             pairs = self.parts(place, list(enumerate(x)))
-            return tuple([inside for inside, _ in pairs]), tuple([tree for _, tree in pairs])
+            given = tuple([inside for inside, _ in pairs])
+            self.recorder.copied.add(id(given))
+            return given, tuple([tree for _, tree in pairs])
         if is_whole(x):
             op = self.input(place, kind)
             if place.value is x:

@@ -39,11 +39,12 @@ def recorded(
     keys: Sequence[Any],
     answer: str,
     drawn: list[Any],
+    aux: bool = False,
 ) -> Program | None:
     """Record a call: the program that answers for it; None where it must be traced.
 
     It gives the gradients of the arguments ``keys``, in the form of ``answer`` (see `Builder.build`). What the call
-    has drawn is in ``drawn``, and what this pass draws is added.
+    has drawn is in ``drawn``, and what this pass draws is added. With ``aux`` the call gives a number and an aux.
     """
     kinds = kinds_of(args)
     if kinds is None:
@@ -60,7 +61,8 @@ def recorded(
         return None
     try:
         return followed(
-            entry, f, args, kinds, drawn, lambda known: program_of(known, f, entry, keys, answer)
+            *(entry, f, args, kinds, drawn, aux),
+            lambda known: program_of(known, f, entry, keys, answer),
         )
     finally:
         lock.release()
@@ -84,6 +86,7 @@ def followed(
     args: tuple[Any, ...],
     kinds: Any,
     drawn: list[Any],
+    aux: bool,
     build: Callable[[Known], Program],
 ) -> Program | None:
     """The same, while no other thread records."""
@@ -92,7 +95,7 @@ def followed(
     if known is None:
         if len(folding.known) >= KINDS:
             return None
-        known = folding.known[kinds] = Known(folding.varying)
+        known = folding.known[kinds] = Known(folding.varying, aux)
     start, program = working(), None
     old = folding.programs.get(kinds)
     try:

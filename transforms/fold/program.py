@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from ...tracer.fold.region import Draw, End, Kind, Loop, is_stream
+from ...tracer.fold.region import Draw, End, Folded, Kind, Loop, Written, is_memory, is_stream
 from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
 from ...tracer.outcome import Outcome
@@ -44,6 +44,39 @@ def run_of(known: Known, f: Any) -> tuple[Run, dict[RegionOp, Input]]:
     done.tape.ops = [*inputs.values()]
     done.args = [tree_of(tree, inputs) for tree in known.trees]
     return done, inputs
+
+
+CARRYING = ("input", "load", "result", "parameter")  # ops that give memories which others have made
+
+
+def may_give(folded: Folded) -> bool:
+    """Whether the lists and dicts of a region are what they are in plain Python: nothing in them is laid out anew."""
+    return not any(
+        is_memory(op.type) and type(op.type) is not Written and op.type not in (list, dict)
+        for op in folded.ops()
+        if op.fn not in CARRYING
+    )
+
+
+def written(state: Any, outs: Iterator[Any], value: Callable[[Any], str], folded: Folded) -> str:
+    """The source text of what a call gives, by its state (see `Recorder.flat`) and what is in it."""
+    if type(state) is not tuple:
+        if is_memory(state) and type(state) is not Written:
+            if state not in (list, dict) or not may_give(folded):
+                raise Unemittable(OTHERS)
+        return value(next(outs))
+    kind, *rest = state
+    if kind == "tuple":
+        parts = [written(x, outs, value, folded) for x in rest]
+        return f"({''.join(part + ', ' for part in parts)})"
+    if kind == "value" and type(rest[0]) in (type(None), bool, str):
+        return repr(rest[0])
+    raise Unemittable(OTHERS)
+
+
+OTHERS = (
+    "what it gives beside a number is more than numbers, texts, arrays, tuples, lists and dicts"
+)
 
 
 def example(kind: Any) -> Any:
@@ -124,8 +157,11 @@ class RegionBuilder(Builder):
                 if emission.is_own(op):
                     self.own.add(d)
             gradients = [self.gradient(tree, found) for tree in trees]
+            outs = iter(end.outs)
+            given = [written(state, outs, value, known.folded) for state in end.state]
             result = answer.format(
-                value=value(end.outs[0]),
+                value=f"({', '.join(given)})" if known.aux else given[0],
+                aux=given[-1],
                 gradients="".join(g + ", " for g in gradients),
                 gradient=gradients[0] if gradients else "",
                 given="".join(f"{name}, " for name in program.parameters),

@@ -99,7 +99,7 @@ class Emission:
         """The way back from one end, and the answer."""
         end, code, writer = node.end, self.forward.code, self.writer
         assert end is not None
-        if self.wrt and end.state not in NUMBERS:
+        if self.wrt and end.state[:1] not in NUMBERS:
             raise Unemittable("a result that is not one float")
         frame = self.reverse.sweep(node)
         if self.calls:
