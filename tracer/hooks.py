@@ -17,7 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from . import attributes, calls, dying, operators, patterns, protocols, stand_ins, tracebacks
+from . import (
+    attributes,
+    calls,
+    dying,
+    operators,
+    patterns,
+    protocols,
+    renewal,
+    stand_ins,
+    tracebacks,
+)
 from .active import active
 from .border import ATOMS, siblings
 from .box import BOXES, ArrayBox, Box
@@ -654,6 +664,10 @@ def loop(site: Site, loop: Loop) -> Hook:
         tracer = active.tracer
         if tracer is not None and tracer.outline is not None:
             tracer.outline.mark(loop, id(sys._getframe(1)))
+        if tracer is not None and tracer.originals:
+            tracer.heads += 1
+            if not tracer.heads % renewal.HEADS:
+                renewal.renew(tracer)
         if tracer is None or tracer.loops is None:
             values = values[:count]
         else:

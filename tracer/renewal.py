@@ -18,6 +18,9 @@ from .session import Tracer
 from .structure import is_container
 from .through import read_cells
 
+# A loop may wait for what another thread, or a handler of signals, is to change: at so many heads it looks again.
+HEADS = 256
+
 
 def refresh(
     tracer: Tracer, args: Any, made: Callable[[Any], Any], seen: dict[int, Any] | None = None
