@@ -14,6 +14,7 @@ memory     a list, dict or object that the run has made (see `region`); which op
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from types import (
@@ -32,6 +33,7 @@ import numpy as np
 from ...rules import registry
 from ...rules.numpy_random import served
 from ...rules.words import with_article
+from ..border import is_held
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND, names_of
 from ..kinds import is_one_of
@@ -90,6 +92,7 @@ ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, bytes, type(None), type(...)))  # which a state has by value
 # What makes no state of its own, but is a value of the run: bools in variables and memories, and texts in tuples there.
 BOOLS, TEXTS = 1, 2
+HEADS = 256  # of loops, after which a run looks whether it may go on for ever
 METHOD = object()  # what the state of a method begins with, which is to others a tuple
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 Variables = tuple[CodeType, Sequence[int]]  # of a code object by number; -1 for what is none
@@ -197,6 +200,9 @@ class Recorder:
         self.given: set[int] = set()  # memories from outside, among them arguments
         self.of_arguments: set[int] = set()  # those that are arguments, or lie in them
         self.copied: set[int] = set()  # those that stand for others
+        # Dicts that were copied, and what they held: others may change them while the run waits for that in a loop.
+        self.copies: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
+        self.heads = 0
         self.sealed: set[int] = set()  # those that a generator may not look at (see `generators`)
         self.untouched: frozenset[int] | None = None  # those that nobody may write to just now
         self.outer: dict[int, frozenset[int] | None] = {}  # what those were, by who collects now
@@ -738,6 +744,9 @@ class Recorder:
         self, cycle: Cycle, frame: FrameType, values: tuple[Any, ...], key: Any
     ) -> tuple[Any, ...]:
         """An iteration begins: gives the carried variables ops of their own."""
+        self.heads += 1
+        if not self.heads % HEADS and not all(itertools.starmap(is_held, self.copies)):
+            raise Passing("an argument is changed behind the run")
         count = cycle.stored
         carried, found = [*map(self.loosened, values[:count])], []  # type: ignore[var-annotated]
         state = tuple([self.flat(x, found) for x in carried])

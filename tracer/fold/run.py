@@ -246,6 +246,7 @@ class Arguments:
             flat = [y for pair in zip(made, packed, strict=True) for y in pair]
             self.recorder.given.add(id(made))
             self.recorder.copied.add(id(made))
+            self.recorder.copies.append((x, x.copy()))
             self.recorder.of_arguments.add(id(made))
             trees = dict(zip(x, [tree for _, tree in pairs], strict=True))
             return self.recorder.born(place, DICT, flat, made), trees
