@@ -16,19 +16,46 @@ from ..rules.words import with_article
 from .border import ATOMS, see
 from .box import BOXES
 from .detours import finalized
-from .kinds import MISSING, Member, is_one_of, own_dict, static
+from .frames import NATIVE
+from .kinds import MISSING, Member, is_one_of, isinstance, own_dict, static
 from .session import Tracer
-from .tape import Site
+from .tape import AS_ARGUMENT, Site
 
 
 def does_more(x: Any) -> bool:
-    """Whether code of the user's runs when an object dies."""
-    if is_one_of(type(x), ATOMS) or is_one_of(type(x), BOXES):
+    """Whether somebody may see that an object dies: by its ``__del__`` (a file has one), or by a weak reference."""
+    kind = type(x)
+    if is_one_of(kind, ATOMS) or is_one_of(kind, BOXES) or is_one_of(kind, NATIVE):
         return False
-    if static(type(x), "__del__") is not MISSING:
+    if static(kind, "__del__") is not MISSING:
         return True
-    watching = [ref.__callback__ for ref in weakref.getweakrefs(x)]
-    return any(x is not None and not str(x.__module__).startswith("wengert.") for x in watching)
+    return any(not is_ours(ref.__callback__) for ref in weakref.getweakrefs(x))
+
+
+def is_ours(callback: Any) -> bool:
+    return callback is not None and str(callback.__module__).startswith("wengert.")
+
+
+# What takes nothing out of a container.
+GROWING = frozenset(
+    "append appendleft extend insert setdefault add reverse sort rotate iconcat __iadd__ iadd heappush insort".split()
+    + ["insort_left", "insort_right", "move_to_end"]
+)
+BY_KEY = frozenset("__setitem__ setitem __delitem__ delitem pop".split())
+
+
+def leaving(container: Any, name: str, args: tuple[Any, ...]) -> list[Any]:
+    """What a method of a container may take out of it."""
+    if name in GROWING and getattr(container, "maxlen", None) is None:
+        return []
+    kind = type(container)
+    by_key = name in BY_KEY and (kind is list or (kind is dict and args))
+    if by_key and is_one_of(type(key := args[0] if args else -1), (int, str)):
+        try:
+            return [container[key]]
+        except LookupError:
+            return []
+    return list(container.values() if isinstance(container, dict) else container)
 
 
 def let_go(tracer: Tracer, site: Site, values: Iterable[Any], where: str) -> None:
@@ -46,6 +73,10 @@ def let_go(tracer: Tracer, site: Site, values: Iterable[Any], where: str) -> Non
     ids = {*map(id, dying)}
     for held in (*tracer.found.values(), *tracer.admitted.values()):
         forget_items(held, ids)
+    for op in tracer.tape.ops:
+        if op.kind == "effect" and any(id(x) in ids for x in op.args):
+            op.args = tuple([GONE if id(x) in ids else x for x in op.args])
+            tracer.tape.untold = f"what was put outside has died ({site})", AS_ARGUMENT
     for x in dying:
         finalizer = static(type(x), "__del__")
         if type(finalizer) is types.FunctionType:

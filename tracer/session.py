@@ -107,7 +107,6 @@ class Tracer:
         ] = []  # arrays that functions of ctypes were handed, and may keep
         self.watches: list[Any] = []  # the calls of C functions that go on, as Watches
         self.heads = 0  # of loops, at which iterations have begun
-        self.unloading: set[int] = set()  # ids of shadows of containers outside that are written to
         self.finalizers: list[Any] = []  # of objects that the run has made: their Detours
         self.resuming: dict[int, Any] = {}  # id of an iterator that runs code outside as it is: it
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies

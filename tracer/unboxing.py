@@ -35,6 +35,7 @@ from .border import (
     one_with,
     put_items,
     remember,
+    see,
 )
 from .box import BOXES, ArrayBox, Box
 from .depth import room
@@ -434,7 +435,7 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
             if not final:
                 tracer.overlay[id(instance), key] = (instance, plain, value)
     if not final:
-        tracer.outside[id(instance)] = instance
+        see(tracer.outside, instance)
 
 
 def held_apart(tracer: Tracer, instance: Any, own: dict[str, Any]) -> None:

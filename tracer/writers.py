@@ -31,7 +31,7 @@ from .box import BOXES, ArrayBox
 from .effects import effect, external
 from .errors import TraceError
 from .frames import MUTABLE, valued
-from .kinds import are_quiet, is_one_of, mro_of
+from .kinds import are_quiet, attribute, is_one_of, mro_of
 from .places import blame, outer, user_frame
 from .plain_calls import plain_call
 from .record import has_box, raised, stored
@@ -137,10 +137,10 @@ def write_container(
         if reads is not None and id(container) in tracer.outside:
             reads.problem(f"{with_article(type(container).__name__)} from outside is changed", site)
         return escape.watched(fn, (container, *args), kwargs, site)
-    if outside and id(container) not in tracer.unloading:
-        tracer.unloading.add(id(container))
-        where = with_article(type(container).__name__)
-        dying.let_go(tracer, site, contents(container), where)
+    if outside:
+        out = dying.leaving(container, attribute(fn, "__name__", ""), args)
+        dying.let_go(tracer, site, out, with_article(type(container).__name__))
+        del out
     given, taken = consumed(tracer, site, fn, args)
     if known is not None and type(container) is set:
         if known[1] is container:

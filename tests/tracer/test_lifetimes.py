@@ -11,6 +11,7 @@ import tracemalloc
 import warnings
 import weakref
 from array import array as numbers
+from collections import deque
 
 import numpy as np
 import pytest
@@ -821,3 +822,95 @@ def test_no_copy_of_an_object_dies_where_a_run_is_dropped():
         value_and_grad(f)(2.0, {"it": Counted()})
     clear_cache()
     assert died == [1.0] * 6
+
+
+class Numbered:
+    """An object that tells its number when it dies."""
+
+    def __init__(self, log, number):
+        self.log, self.number = log, number
+
+    def __del__(self):
+        self.log.append(self.number)
+
+
+def replaced(world, log):
+    world["list"][0] = Numbered(log, 1)
+    log.append("x")
+    world["list"].append(Numbered(log, 2))
+    del world["list"][0]
+    log.append("y")
+
+
+def pushed_out(world, log):
+    for i in range(4):
+        world["queue"].append(Numbered(log, i))
+        log.append("q")
+
+
+def cleared_of_an_object(world, log):
+    for i in range(3):
+        world["object"].z[i] = Numbered(log, i)
+        log.append("i")
+    world["object"].z.clear()
+    log.append("c")
+
+
+def out_of_a_set(world, log):
+    world["set"].add(Numbered(log, 1))
+    log.append("s")
+    world["set"].clear()
+    log.append("t")
+
+
+def written_and_closed(world, log):
+    world["dict"]["file"] = open(world["path"], "w")  # noqa: SIM115
+    world["dict"]["file"].write("abc")
+    del world["dict"]["file"]
+    with open(world["path"]) as file:
+        log.append(file.read())
+
+
+def watched_weakly(world, log):
+    world["dict"]["n"] = Thing(1.0)
+    ref = weakref.ref(world["dict"]["n"])
+    world["dict"].pop("n")
+    log.append(ref() is None)
+
+
+def in_a_weak_set(world, log):
+    living = weakref.WeakSet()
+    thing = Thing(1.0)
+    living.add(thing)
+    world["list"].append(thing)
+    del thing
+    log.append(len(living))
+    world["list"].clear()
+    log.append(len(living))
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        *(replaced, pushed_out, cleared_of_an_object, out_of_a_set),
+        *(written_and_closed, watched_weakly, in_a_weak_set),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+def test_what_the_run_puts_outside_dies_where_it_is_taken_out(does, tmp_path):
+    def f(x, world, log):
+        does(world, log)
+        return x * (1.0 + len(log))
+
+    def world():
+        return {
+            **{"list": [None], "queue": deque(maxlen=2), "object": Thing({}), "set": set()},
+            **{"dict": {}, "path": str(tmp_path / "text")},
+        }
+
+    for i in range(6):
+        expected, log = [], []
+        ours, theirs = world(), world()
+        value = f(2.0 + i, theirs, expected)
+        assert value_and_grad(f)(2.0 + i, ours, log) == (value, value / (2.0 + i))
+        assert log == expected
