@@ -20,6 +20,8 @@ from .frames import NATIVE
 from .kinds import MISSING, Member, is_one_of, isinstance, own_dict, static
 from .session import Tracer
 from .tape import AS_ARGUMENT, Site
+from .through import contents
+from .unboxing import lower
 
 
 def does_more(x: Any) -> bool:
@@ -97,6 +99,24 @@ def let_go_of(tracer: Tracer, site: Site, owner: Any, name: str) -> None:
             return
     if held is not MISSING:
         let_go(tracer, site, (held,), with_article(type(owner).__name__))
+
+
+def let_go_of_variables(tracer: Tracer, site: Site) -> None:
+    """The same for variables of enclosing functions that were just set: others wait for the end of the run."""
+    if tracer.tape.undo is not None:
+        return
+    for cell, shadow in tracer.cells.values():
+        known, held = tracer.cells_known.get(id(cell)), contents(shadow)
+        if held is MISSING or known is held or not does_more(known):
+            continue
+        if contents(cell) is not known:  # somebody else has set it
+            continue
+        let_go(tracer, site, (known,), "a variable of an enclosing function")
+        if tracer.cells_held.get(id(cell)) is known:
+            tracer.cells_held[id(cell)] = GONE
+        tracer.tape.untold = f"a variable of an enclosing function is set ({site})", AS_ARGUMENT
+        del known
+        cell.cell_contents = tracer.cells_known[id(cell)] = lower(tracer, held)
 
 
 class Gone:

@@ -693,6 +693,8 @@ def shared(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is not None and tracer.loops is not None:
             tracer.loops.write()
+        if tracer is not None and tracer.cells:
+            dying.let_go_of_variables(tracer, site)
 
     return hook
 

@@ -434,7 +434,9 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
             frames.put(instance, key, plain)
             if not final:
                 tracer.overlay[id(instance), key] = (instance, plain, value)
-    if not final:
+    if not final and isinstance(instance, COLLECTIONS):
+        tracer.outside[id(instance)] = instance
+    elif not final:
         see(tracer.outside, instance)
 
 

@@ -896,7 +896,9 @@ def in_a_weak_set(world, log):
         *(written_and_closed, watched_weakly, in_a_weak_set),
     ],
 )
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
+)
 def test_what_the_run_puts_outside_dies_where_it_is_taken_out(does, tmp_path):
     def f(x, world, log):
         does(world, log)
@@ -913,4 +915,24 @@ def test_what_the_run_puts_outside_dies_where_it_is_taken_out(does, tmp_path):
         ours, theirs = world(), world()
         value = f(2.0 + i, theirs, expected)
         assert value_and_grad(f)(2.0 + i, ours, log) == (value, value / (2.0 + i))
+        assert log == expected
+
+
+def test_what_a_variable_of_an_enclosing_function_held_dies_when_it_is_set():
+    def made(log):
+        kept = Numbered(log, 0)
+
+        def f(x):
+            nonlocal kept
+            kept = Numbered(log, len(log) + 1)
+            log.append("set")
+            return x * (1.0 + len(log))
+
+        return f
+
+    expected, log = [], []
+    plain, ours = made(expected), made(log)
+    for i in range(6):
+        value = plain(2.0 + i)
+        assert value_and_grad(ours)(2.0 + i) == (value, value / (2.0 + i))
         assert log == expected
