@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import is_complex, is_sequence, unbroadcast
+from .equivalents import like
 from .numpy_fft import fitted
 from .numpy_ufuncs import NUMPY2
 from .registry import nondiff, query, rrule, varies
@@ -122,16 +123,24 @@ def cut_part(a: Any, p: Any) -> Any:
     Where they are not zero the spaces of the others turn into those of these: with R the part that was cut, the
     terms of Golub and Pereyra are no more than the first of a series in P^H P and R^H R, and one in P P^H and R R^H.
     """
-    rest = a - a @ (p @ a)
-    return was_cut(a, p) * (rest - (rest @ p) @ a)
+    rest = was_cut(a, p) * a
+    if np.any(rest):
+        for _ in range(2):  # the second time takes away what the first leaves by rounding
+            rest = rest - a @ (p @ rest)
+            rest = rest - (rest @ p) @ a
+    return rest
+
+
+@like(cut_part)
+def _cut_part(a, p):
+    return was_cut(a, p) * (a - a @ (p @ a))
 
 
 def was_cut(a: Any, p: Any) -> Any:
     """One for each matrix of which singular values that are not zero were cut, else zero."""
     count = min(a.shape[-2:])
-    rank = np.rint(np.real(np.sum(a * _t(p), axis=(-2, -1)))).astype(
-        int
-    )  # the trace of a projector
+    trace = np.sum(a * _t(p), axis=(-2, -1))  # of a projector
+    rank = np.rint(np.real(trace)).astype(int)
     none = np.zeros(np.shape(rank), bool)
     if np.all(rank >= count):
         return _matrix(none)
@@ -157,20 +166,20 @@ def series(a: Any, c: Any, b: Any) -> Any:
     if not (np.any(a) and np.any(b)):
         return z
     for _ in range(64):  # each step doubles the number of terms
-        more = a @ z @ b
-        z = z + more
-        done = _norm(more) <= np.finfo(z.dtype).eps * _norm(z)
-        if np.all(done):
-            break
-        a, b = a @ a, b @ b
-        size = np.max(np.abs(b), axis=(-2, -1), keepdims=True)
+        size = _most(b)
         size = np.where(size > 0, size, 1)
         a, b = a * size, b / size
+        more = a @ z @ b
+        z = z + more
+        if np.all(_most(more) <= np.finfo(z.dtype).eps * _most(z)):
+            break
+        a, b = a @ a, b @ b
     return z
 
 
-def _norm(a: Any) -> Any:
-    return np.linalg.norm(a, axis=(-2, -1))
+def _most(a: Any) -> Any:
+    """The size of the largest element of each matrix."""
+    return np.max(np.abs(a), axis=(-2, -1), keepdims=True)
 
 
 @rrule(series)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import grad, jacobian, pullback
-from wengert.rules.numpy_linalg import was_cut
+from wengert import grad, jacobian, jvp, pullback
 from wengert.tracer.errors import NoRuleError
 
 case = Table()
@@ -263,11 +262,26 @@ def test_columns_that_depend_on_one_another():
         assert grad(fit)(1.3) == pytest.approx(fit(2.0) - fit(1.0), rel=1e-6)
 
 
+def test_a_cut_between_small_singular_values():
+    # P = V/s U^T: with A = U S V^T and dA = U e_2 e_3^T V^T, of which the third value is cut.
+    rng = np.random.default_rng(3)
+    u, v = (np.linalg.qr(rng.normal(size=(n, n)))[0] for n in (5, 4))
+    for scale in (1.0, 1e30, 1e-30):
+        s = scale * np.array([1.0, 1e-8, 4e-9, 1e-12])
+        f = lambda a: np.linalg.pinv(a, rcond=7e-9)
+        tangent = jvp(f, ((u[:, :4] * s) @ v.T,), (scale * np.outer(u[:, 1], v[:, 2]),))[1]
+        gap = scale / ((s[1] - s[2]) * (s[1] + s[2]))
+        expected = gap * (np.outer(v[:, 2], u[:, 1]) + s[2] / s[1] * np.outer(v[:, 1], u[:, 2]))
+        np.testing.assert_allclose(tangent, expected, atol=1e-6 * gap)
+
+
 def test_a_cut_between_equal_singular_values_is_refused():
-    # Of [1 0; 0 1] either may be kept, and neither is when one of them changes.
-    p = np.diag([1.0, 0.0])
-    with pytest.raises(np.linalg.LinAlgError, match="equal"):
-        was_cut(np.eye(2), p)
+    # Either of them might be kept, and neither is when one of them changes.
+    a, least = np.diag([1.0, 1 - 2.0**-52]), 1 - 2.0**-53
+    f = lambda a: np.sum(np.linalg.pinv(a, rcond=least))
+    np.testing.assert_array_equal(np.linalg.pinv(a, rcond=least), np.diag([1.0, 0.0]))
+    with pytest.raises(NoRuleError, match="are equal"):
+        grad(f)(a)
 
 
 def test_roots_by_a_leading_zero():
