@@ -7,6 +7,7 @@ import numpy as np
 from .broadcasting import unbroadcast
 from .elementwise import elementwise
 from .registry import nondiff, rrule
+from .zeros import plus
 
 
 @rrule(np.linspace)
@@ -20,13 +21,11 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         if values is not None and num > 0:
             d = np.moveaxis(values, axis, 0)
             t = np.reshape(np.arange(num) / max(steps, 1), (num,) + (1,) * (np.ndim(d) - 1))
-            dstart = unbroadcast(np.add.reduce(d * (1 - t), axis=0), start)
-            dstop = unbroadcast(np.add.reduce(d * t, axis=0), stop)
+            dstart = np.add.reduce(d * (1 - t), axis=0)
+            dstop = np.add.reduce(d * t, axis=0)
         if step is not None and steps > 0:
-            more = unbroadcast(step / steps, stop)
-            dstart = -more if dstart is None else dstart - more
-            dstop = more if dstop is None else dstop + more
-        return dstart, dstop
+            dstart, dstop = plus(dstart, -step / steps), plus(dstop, step / steps)
+        return unbroadcast(dstart, start), unbroadcast(dstop, stop)
 
     return z, pullback
 

@@ -120,10 +120,12 @@ def interp(x, xp, fp, left: Operand = None, right: Operand = None, period: Opera
         last = len(nodes) - 1
         i = np.clip(np.searchsorted(nodes, at, side="right") - 1, 0, max(last - 1, 0))
         j = np.minimum(i + 1, last)
-        single = np.equal(i, j)
-        width = np.where(single, 1, nodes[j] - nodes[i])
-        slope = np.where(np.logical_or(below, above), 0, (values[j] - values[i]) / width)
-        t = np.where(below, 0, np.where(above, 1, np.where(single, 0, (at - nodes[i]) / width)))
+        jump = np.equal(nodes[i], nodes[j])  # the last node, where it is there twice or alone
+        width = np.where(jump, 1, nodes[j] - nodes[i])
+        flat = np.logical_or(np.logical_or(below, above), jump)
+        slope = np.where(flat, 0, (values[j] - values[i]) / width)
+        up = np.logical_or(above, jump)
+        t = np.where(below, 0, np.where(up, 1, (at - nodes[i]) / width))
         dvalue, dleft, dright, dperiod = dz, None, None, None
         if left is not None and period is None:
             dleft, dvalue = np.where(below, dz, 0), np.where(below, 0, dvalue)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import is_complex, is_sequence, unbroadcast
+from .equivalents import like
 from .numpy_fft import fitted
 from .numpy_ufuncs import NUMPY2
 from .registry import nondiff, query, rrule, varies
@@ -83,7 +84,7 @@ def solve(a, b):
 @rrule(np.linalg.pinv)
 def pinv(a, rcond=None, hermitian=False, **options):
     # Golub & Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems ..."
-    # (1973): dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P.
+    # (1973): dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P; and see `cut_part`.
     if rcond is not None:
         options["rcond"] = rcond
     p = np.linalg.pinv(a, hermitian=hermitian, **options)
@@ -99,12 +100,97 @@ def pinv(a, rcond=None, hermitian=False, **options):
 
 
 def _pinv_pullback(dp: Any, a: Any, p: Any) -> Any:
+    m, n = np.shape(a)[-2:]
+    if m < n:  # no product here is larger than the smaller side allows
+        return _t(_pinv_pullback(_t(dp), _t(a), _t(p)))
     d = _t(dp)
     ph = _h(p)
+    square, rest = p @ ph, cut_part(a, p)
+    rh = _h(rest)
+    small = rh @ rest
+    before = ph @ series(square, p @ d, small)
+    behind = d @ square
+    behind = behind + rest @ series(small, rh @ behind @ square, square)
     # In the convention Re(sum(dp * dP)) each term is linear in dA or in its adjoint.
-    straight = -(p @ d @ p)
-    adjoint = (d - a @ (p @ d)) @ (p @ ph) + (ph @ p) @ (d - (d @ p) @ a)
+    straight = p @ before @ rh + rh @ behind @ p - p @ d @ p
+    adjoint = behind - a @ (p @ behind) + before - (before @ p) @ a
     return _t(straight) + np.conjugate(adjoint)
+
+
+def cut_part(a: Any, p: Any) -> Any:
+    """What belongs to the singular values of ``a`` that were cut where ``p`` was made of it.
+
+    Where they are not zero the spaces of the others turn into those of these: with R the part that was cut, the
+    terms of Golub and Pereyra are no more than the first of a series in P^H P and R^H R, and one in P P^H and R R^H.
+    """
+    rest = was_cut(a, p) * a
+    if np.any(rest):
+        for _ in range(2):  # the second time takes away what the first leaves by rounding
+            rest = rest - a @ (p @ rest)
+            rest = rest - (rest @ p) @ a
+    return rest
+
+
+@like(cut_part)
+def _cut_part(a, p):
+    return was_cut(a, p) * (a - a @ (p @ a))
+
+
+def was_cut(a: Any, p: Any) -> Any:
+    """One for each matrix of which singular values that are not zero were cut, else zero."""
+    count = min(a.shape[-2:])
+    trace = np.sum(a * _t(p), axis=(-2, -1))  # of a projector
+    rank = np.rint(np.real(trace)).astype(int)
+    none = np.zeros(np.shape(rank), bool)
+    if np.all(rank >= count):
+        return _matrix(none)
+    s = np.linalg.svd(a, compute_uv=False)
+    s = np.concatenate((s, np.zeros_like(s[..., :1])), axis=-1)
+    rank = np.clip(rank, 0, count)[..., None]
+    kept = np.take_along_axis(s, np.maximum(rank - 1, 0), -1)[..., 0]
+    cut = np.take_along_axis(s, rank, -1)[..., 0]
+    eps = np.finfo(s.dtype).eps * s[..., 0]
+    some = (rank[..., 0] > 0) & (cut > eps)
+    if np.any(some & (kept - cut <= 10 * max(a.shape[-2:]) * eps)):
+        raise np.linalg.LinAlgError(TIED)
+    return _matrix(some & (cut * np.linalg.norm(p, 2, axis=(-2, -1)) < 1))
+
+
+nondiff(was_cut)
+TIED = "the least singular value that is kept and the largest that is cut are equal, and what is kept has no derivative"
+
+
+def series(a: Any, c: Any, b: Any) -> Any:
+    """The sum of a^k c b^k for k = 0, 1, 2, ...: the z for which z = c + a z b."""
+    z = np.array(c)
+    if not (np.any(a) and np.any(b)):
+        return z
+    for _ in range(64):  # each step doubles the number of terms
+        size = _most(b)
+        size = np.where(size > 0, size, 1)
+        a, b = a * size, b / size
+        more = a @ z @ b
+        z = z + more
+        if np.all(_most(more) <= np.finfo(z.dtype).eps * _most(z)):
+            break
+        a, b = a @ a, b @ b
+    return z
+
+
+def _most(a: Any) -> Any:
+    """The size of the largest element of each matrix."""
+    return np.max(np.abs(a), axis=(-2, -1), keepdims=True)
+
+
+@rrule(series)
+def _series(a, c, b):
+    z = series(a, c, b)
+
+    def pullback(dz):
+        dc = series(_t(a), dz, _t(b))
+        return dc @ _t(z @ b), dc, _t(a @ z) @ dc
+
+    return z, pullback
 
 
 @rrule(np.linalg.lstsq)
@@ -117,7 +203,7 @@ def lstsq(a, b, rcond=None):
         columns = y[:, None] if np.ndim(y) == 1 else y
         das, dbs = [], []
         if dx is not None:
-            p = np.linalg.pinv(x)
+            p = np.linalg.pinv(x, rcond=cut_between(z[3], z[2]))
             d = dx[:, None] if np.ndim(y) == 1 else dx
             dbs.append(_t(p) @ d)
             das.append(_pinv_pullback(d @ _t(columns), x, p))
@@ -134,6 +220,17 @@ def lstsq(a, b, rcond=None):
         return da, db
 
     return z, pullback
+
+
+def cut_between(s: Any, rank: Any) -> float:
+    """Below which part of the largest singular value `pinv` must cut, so that it keeps as many as that."""
+    if rank == 0 or s[0] == 0:
+        return 1.0
+    least = s[rank] if rank < len(s) else 0.0
+    return float((s[rank - 1] + least) / (2 * s[0]))
+
+
+nondiff(cut_between)
 
 
 # ------------------------------------------------------------------------------------------ determinants

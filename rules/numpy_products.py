@@ -325,8 +325,8 @@ def einsum_plan(operands: Any) -> tuple[list[str], str, list[int]]:
         terms = inputs.split(",")
         positions = list(range(1, len(operands)))
     else:
-        # einsum(x, [0, 1], y, [1, 2], [0, 2])
-        letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        # einsum(x, [0, 1], y, [1, 2], [0, 2]), where the order of letters is that of the numbers
+        letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
         n = len(operands) // 2
         terms = [_letters(operands[2 * i + 1], letters) for i in range(n)]
         positions = [2 * i for i in range(n)]

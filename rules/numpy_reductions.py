@@ -11,7 +11,7 @@ from .broadcasting import axis_size, expand, is_sequence, normal_axes, restore, 
 from .equivalents import like
 from .mutation import scatter
 from .numpy_ufuncs import methods
-from .registry import Operand, lookup, nondiff, query, rrule
+from .registry import Operand, nondiff, query, rrule
 from .zeros import as_computed, conj, float_dtype, product, quotient, ratio
 
 
@@ -308,15 +308,21 @@ def _extreme(fn: Any, *names: Any) -> None:
         z = fn(a, axis=axis, **options)
 
         def pullback(dz):
-            share = ties(a, z, axis, where, "initial" not in options)
-            d = restore(dz, a, axis)
-            dinitial = None
-            if "initial" in options:
-                left = 1 - np.add.reduce(share, axis=axis, keepdims=True)
-                dinitial = unbroadcast(d * left, initial)
-            return unbroadcast(d * share, a), None, None, None, dinitial
+            da, dinitial = _to_extremes(dz, a, z, axis, options, where)
+            return da, None, None, None, dinitial
 
         return z, pullback
+
+
+def _to_extremes(dz: Any, a: Any, z: Any, axis: Any, options: Any, where: Any) -> tuple[Any, Any]:
+    """The cotangents of what the extreme values ``z`` were found among, and of the initial value."""
+    share = ties(a, z, axis, where, "initial" not in options)
+    d = restore(dz, a, axis)
+    dinitial = None
+    if "initial" in options:
+        left = 1 - np.add.reduce(share, axis=axis, keepdims=True)
+        dinitial = unbroadcast(d * left, options["initial"])
+    return unbroadcast(d * share, a), dinitial
 
 
 _extreme(np.max, np.amax, *methods("max"))
@@ -325,9 +331,7 @@ _extreme(np.nanmax)
 _extreme(np.nanmin)
 
 
-def _extreme_reduce(ufunc: np.ufunc, extreme: Any) -> None:
-    rule: Any = lookup(extreme).function  # type: ignore[union-attr]
-
+def _extreme_reduce(ufunc: np.ufunc) -> None:
     @rrule(ufunc.reduce)
     def reduce(
         array,
@@ -338,19 +342,19 @@ def _extreme_reduce(ufunc: np.ufunc, extreme: Any) -> None:
         initial: Operand = np._NoValue,
         where: Operand = True,
     ):
-        z, back = rule(array, axis, None, keepdims, initial, where)
+        axis = settled(axis)
+        options = _options(initial=initial)
+        z = ufunc.reduce(array, axis=axis, dtype=dtype, keepdims=keepdims, where=where, **options)
 
         def pullback(dz):
-            da, *_, dinitial = back(dz)
+            da, dinitial = _to_extremes(dz, array, z, axis, options, where)
             return da, None, None, None, None, dinitial
 
         return z, pullback
 
 
-_extreme_reduce(np.maximum, np.max)
-_extreme_reduce(np.minimum, np.min)
-_extreme_reduce(np.fmax, np.nanmax)
-_extreme_reduce(np.fmin, np.nanmin)
+for ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
+    _extreme_reduce(ufunc)
 
 
 @rrule(np.ptp)

@@ -19,7 +19,7 @@ from .broadcasting import unbroadcast
 from .elementwise import unknown
 from .equivalents import like
 from .registry import caller, nondiff, rrule
-from .zeros import ratio
+from .zeros import product, ratio
 
 
 def interval(x: Any, xp: Any, periodic: bool) -> tuple[Any, Any]:
@@ -74,8 +74,16 @@ def basis(t: Any, c: Any, k: int, xp: Any, nu: int, extrapolate: Any, d: Any) ->
     """The cotangent of the coefficients: the transposed matrix of basis functions times ``d``."""
     n = len(t) - k - 1
     every = interpolate.BSpline.construct_fast(t, np.eye(n), k, extrapolate)
-    matrix = np.reshape(every(xp, nu), (-1, n))
-    return np.reshape(matrix.T @ np.reshape(d, (np.size(xp), -1)), (n, *np.shape(c)[1:]))
+    matrix, d = np.reshape(every(xp, nu), (-1, n)), np.reshape(d, (np.size(xp), -1))
+    outside = np.isnan(matrix).any(
+        axis=1
+    )  # where the value is NaN: what is not used there has no part
+    if outside.any():
+        used = np.any(d[outside] != 0, axis=0)
+        sums = matrix[~outside].T @ d[~outside] + np.where(used, np.nan, 0)
+    else:
+        sums = matrix.T @ d
+    return np.reshape(sums, (n, *np.shape(c)[1:]))
 
 
 @rrule(basis)
@@ -97,7 +105,7 @@ def _basis(t, c, k, xp, nu, extrapolate, d):
 
 
 def dd_times(d: Any, slope: Any) -> Any:
-    return d * np.reshape(slope, np.shape(d))
+    return product(d, np.reshape(slope, np.shape(d)))
 
 
 def trailing_sum(z: Any, xp: Any) -> Any:

@@ -289,9 +289,20 @@ def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
     return z, pullback
 
 
+def rank_by_qr(a: Any, b: Any, cond: Any) -> Any:
+    """The rank that `lstsq` finds without singular values."""
+    return linalg.lstsq(a, b, cond, lapack_driver="gelsy")[2]
+
+
+nondiff(rank_by_qr)
+
+
 @like(linalg.lstsq)
 def lstsq(a, b, cond=None, *_, lapack_driver=None, **options):
-    x, residuals, rank, s = np.linalg.lstsq(a, b, rcond=None)
+    eps = np.finfo(np.result_type(array(a), array(b), np.float32)).eps
+    x, residuals, rank, s = np.linalg.lstsq(a, b, rcond=eps if cond is None else cond)
+    if lapack_driver == "gelsy":  # which estimates the rank in another way
+        rank = rank_by_qr(a, b, cond)
     refuse(rank < np.shape(x)[0] and np.shape(a)[0] > rank, "for matrices without full rank")
     if np.ndim(b) == 1 and np.size(residuals):
         residuals = residuals[0]

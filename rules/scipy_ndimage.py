@@ -10,6 +10,7 @@ from scipy import ndimage
 from .broadcasting import settled
 from .equivalents import like
 from .registry import Operand, query
+from .zeros import conj
 
 MODES: dict[str, Any] = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
@@ -56,6 +57,7 @@ def correlate(
         raise NotImplementedError("the derivative is not known for a filter with axes=")
     n = np.ndim(input)
     sizes = np.shape(weights)
+    weights = conj(np.asarray(weights))  # as in all that SciPy calls a correlation
     starts = [k // 2 + settled(o) for k, o in zip(sizes, each(origin, n))]
     x = input
     for axis, (size, start, m) in enumerate(zip(sizes, starts, each(mode, n))):
@@ -78,7 +80,7 @@ def convolve(
 ):
     sizes = np.shape(weights)
     origins = [opposite(settled(o), k) for o, k in zip(each(origin, len(sizes)), sizes)]
-    return correlate(input, np.flip(weights), output, mode, cval, origins, axes=axes)
+    return correlate(input, conj(np.flip(weights)), output, mode, cval, origins, axes=axes)
 
 
 @like(ndimage.correlate1d)
@@ -87,7 +89,7 @@ def correlate1d(
 ):
     new_array(output)
     along = settled(axis) % np.ndim(input)
-    return correlated(input, np.asarray(weights), along, mode, cval, settled(origin))
+    return correlated(input, conj(np.asarray(weights)), along, mode, cval, settled(origin))
 
 
 def correlated(input: Any, w: Any, along: int, mode: str, cval: Any, origin: int) -> Any:
@@ -107,7 +109,7 @@ def correlated(input: Any, w: Any, along: int, mode: str, cval: Any, origin: int
 
 @like(ndimage.convolve1d)
 def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval: Operand = 0.0, origin=0):
-    w = np.asarray(weights)
+    w = conj(np.asarray(weights))
     return correlate1d(
         input, w[::-1], axis, output, mode, cval, opposite(settled(origin), np.size(w))
     )

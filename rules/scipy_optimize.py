@@ -8,6 +8,7 @@ has captured in its closure.
 from __future__ import annotations
 
 import inspect
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from .registry import caller, rrule
 
 
 class Search:
-    """How a root is looked for, given a function of one argument; remembers what it found for which captures."""
+    """How a root is looked for, given a function of one argument; remembers what it found for which captures.
+
+    The solver returns a report, where it has one, whether the user asks for it or not: see `converged`.
+    """
 
     momentary = True  # made anew in each run, so that no expansion is kept for it
 
@@ -37,14 +41,16 @@ class Search:
 
     def keep(self, whole: Any, captures: tuple[Any, ...]) -> None:
         """Remember what the solver returned for these captures."""
-        found = whole.x if hasattr(whole, "x") else whole[0] if type(whole) is tuple else whole
+        found = whole.x if hasattr(whole, "x") else whole[0] if isinstance(whole, tuple) else whole
         self.whole, self.found, self.captures = whole, found, captures
 
     def converged(self) -> None:
         """Raise an error where there is no root to differentiate."""
         report = self.whole[1] if type(self.whole) is tuple else self.whole
         good = getattr(report, "success", getattr(report, "converged", True))
-        if not good or (type(self.whole) is tuple and len(self.whole) == 4 and self.whole[2] != 1):
+        if not np.all(good) or (
+            type(self.whole) is tuple and len(self.whole) == 4 and self.whole[2] != 1
+        ):
             raise NotImplementedError(
                 f"{self.solver.__name__} found no root, so that there is no derivative of it"
             )
@@ -144,13 +150,17 @@ def scalar(solver: Any, fixed: int) -> None:
         if rest:
             raise NotImplementedError(f"give the options of {solver.__name__} by name")
         x, whole = solved(
-            engine, solver, f, start, args, {**options, "full_output": full_output, "disp": disp}
+            engine, solver, f, start, args, {**options, "full_output": True, "disp": disp}
         )
-        if not full_output:
-            return x
-        if hasattr(whole[1], "root"):
-            whole[1].root = x
-        return (x, *whole[1:])
+        return reported(x, whole) if full_output else x
+
+
+def reported(x: Any, whole: Any) -> Any:
+    """What a solver returned, with ``x`` for the root in it."""
+    if type(whole) is not tuple:  # of several roots at once
+        return whole._replace(root=x)
+    whole[1].root = x
+    return (x, *whole[1:])
 
 
 for solver in (
@@ -195,13 +205,9 @@ def newton(
         func,
         (x0,),
         args,
-        {**options, "full_output": full_output, "disp": disp},
+        {**options, "full_output": True, "disp": disp},
     )
-    if not full_output:
-        return x
-    if hasattr(whole[1], "root"):
-        whole[1].root = x
-    return (x, *whole[1:])
+    return reported(x, whole) if full_output else x
 
 
 def with_args(f: Any, args: Any) -> Any:
@@ -230,12 +236,27 @@ def root_(engine, fun, x0, args=(), method="hybr", jac=None, **options):
     return whole
 
 
+def warned(func: Any, x0: Any, **options: Any) -> Any:
+    """What `fsolve` reports, with the warnings that it gives where no report is asked for."""
+    whole = optimize.fsolve(func, x0, full_output=True, **options)
+    status, message = whole[2:]
+    if status in (2, 3, 4, 5):
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    elif status != 1:
+        raise TypeError(message)
+    return whole
+
+
+warned.__name__ = "fsolve"
+
+
 @caller(optimize.fsolve)
 def fsolve(engine, func, x0, args=(), fprime=None, full_output=0, **options):
     given = {"fprime": None if fprime is None else with_args(fprime, args), **options}
-    x, whole = solved(
-        engine, optimize.fsolve, func, (x0,), args, {**given, "full_output": full_output}
-    )
+    if full_output:
+        given["full_output"] = full_output
+    solver = optimize.fsolve if full_output else warned
+    x, whole = solved(engine, solver, func, (x0,), args, given)
     return (x, *whole[1:]) if full_output else x
 
 

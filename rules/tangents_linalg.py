@@ -22,7 +22,9 @@ from .numpy_linalg import (
     _is_vector,
     _t,
     cofactors,
+    cut_part,
     invertible,
+    series,
 )
 from .registry import Missing, frule
 from .zeros import ratio
@@ -117,15 +119,26 @@ def pinv(primals, tangents, **options):
     (a, *rest), (da, *others) = primals, tangents
     if any(t is not None for t in others):
         return NotImplemented
-    # Golub & Pereyra (1973).
+    # Golub & Pereyra (1973), and what is said of `cut_part`.
     p = np.linalg.pinv(a, *rest, **options)
     x, d = _array(a), direction(da, a)
     if options.get("hermitian", rest[1] if len(rest) > 1 else False):
         x, d = by_triangle(x, True), by_triangle(d, True)
-    pd = p @ d
-    left, right = p @ _h(p), _h(p) @ p
-    dh = _h(d)
-    return p, left @ (dh - dh @ x @ p) + (dh - p @ x @ dh) @ right - pd @ p
+    return p, _pinv_tangent(d, x, p)
+
+
+def _pinv_tangent(d: Any, a: Any, p: Any) -> Any:
+    m, n = np.shape(a)[-2:]
+    if m < n:
+        return _t(_pinv_tangent(_t(d), _t(a), _t(p)))
+    dh, ph = _h(d), _h(p)
+    square, rest = p @ ph, cut_part(a, p)
+    rh = _h(rest)
+    small = rh @ rest
+    before = square @ (dh - (dh @ a) @ p + (p @ d) @ rh)
+    before = before + series(square, square @ before @ rest, small) @ rh
+    behind = series(small, (dh - (p @ a) @ dh + (rh @ d) @ p) @ ph, square) @ p
+    return before + behind - (p @ d) @ p
 
 
 @frule(np.linalg.svd)

@@ -268,3 +268,14 @@ def test_a_mask_of_another_count_multiplies_by_one_number():
         np.testing.assert_allclose(grad(scaled)(a), expected)
         np.testing.assert_allclose(jvp(scaled, (a,), (np.ones(3),))[1], np.sum(2 * y * dy))
         hvp(scaled, (a,), (np.ones(3),))
+
+
+def test_interpolation_at_a_jump_that_ends_it():
+    x, nodes, values = np.array([2.0, 1.5, 3.0]), np.array([0.0, 1.0, 2.0, 2.0]), np.arange(4.0)
+    weights = np.array([1.0, 2.0, 4.0])
+    f = lambda x, nodes, values: weights @ np.interp(x, nodes, values)
+    dx, dnodes, dvalues = grad(f, (0, 1, 2))(x, nodes, values)
+    np.testing.assert_array_equal(dvalues, [0.0, 1.0, 1.0, 5.0])
+    np.testing.assert_array_equal(dx, [0.0, 2.0, 0.0])
+    np.testing.assert_array_equal(dnodes, [0.0, -1.0, -1.0, 0.0])
+    assert grad(lambda v: np.interp(2.0, [2.0, 2.0], v))([0.3, 0.4]) == [0.0, 1.0]

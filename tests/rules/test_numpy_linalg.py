@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import grad, jacobian, pullback
+from wengert import grad, jacobian, jvp, pullback
 from wengert.tracer.errors import NoRuleError
 
 case = Table()
@@ -96,6 +96,15 @@ case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], TALL, TALL[:, 0] ** 2, c
 case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], TALL, TALL**2, case=LOOSE)
 case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[1], TALL, TALL[:, 0] ** 2, case=LOOSE)
 case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], WIDE, X[:2], case=LOOSE)
+for x in (A, TALL, WIDE, STACK, Z, CTALL):  # with a cut between their singular values
+    case(np.linalg.pinv, x, rcond=0.6 if 3 in x.shape else 0.9, case=LOOSE)
+case(np.linalg.pinv, STACK, rcond=np.array([0.6, 1e-9]), case={"name": "pinv, two cuts", **LOOSE})
+case(np.linalg.pinv, A, rcond=2.0)
+case(lambda a: np.linalg.pinv(symmetric(a), rcond=0.6, hermitian=True), A, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=0.9)[0], TALL, TALL[:, 0] ** 2, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=0.9)[0], WIDE, X[:2], case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=0.9)[0], CTALL, TALL, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=2.0)[0], TALL, TALL, case=LOOSE)
 case(
     lambda x, y: np.polyfit(x, y, 2),
     np.arange(5.0),
@@ -238,6 +247,41 @@ def test_singular_vectors_without_derivative_are_refused():
 def test_degenerate_matrices_are_an_error_that_names_the_line(f):
     with pytest.raises(NoRuleError, match=r"test_numpy_linalg\.py:\d+"):
         grad(f)(np.array([[2.0, 1.0], [0.0, 2.0]]))
+
+
+def test_columns_that_depend_on_one_another():
+    # What is zero but for rounding is cut by lstsq in one place, and by pinv in another.
+    def fit(w):
+        return np.linalg.lstsq(columns, w * target, rcond=None)[0].sum()
+
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        group, target = rng.integers(0, 3, 500), rng.normal(size=500)
+        dummies = group[:, None] == np.arange(3)
+        columns = np.c_[np.ones(500), dummies, target, 2 * target + 1.7 * (group == 1)] * 0.77
+        assert grad(fit)(1.3) == pytest.approx(fit(2.0) - fit(1.0), rel=1e-6)
+
+
+def test_a_cut_between_small_singular_values():
+    # P = V/s U^T: with A = U S V^T and dA = U e_2 e_3^T V^T, of which the third value is cut.
+    rng = np.random.default_rng(3)
+    u, v = (np.linalg.qr(rng.normal(size=(n, n)))[0] for n in (5, 4))
+    for scale in (1.0, 1e30, 1e-30):
+        s = scale * np.array([1.0, 1e-8, 4e-9, 1e-12])
+        f = lambda a: np.linalg.pinv(a, rcond=7e-9)
+        tangent = jvp(f, ((u[:, :4] * s) @ v.T,), (scale * np.outer(u[:, 1], v[:, 2]),))[1]
+        gap = scale / ((s[1] - s[2]) * (s[1] + s[2]))
+        expected = gap * (np.outer(v[:, 2], u[:, 1]) + s[2] / s[1] * np.outer(v[:, 1], u[:, 2]))
+        np.testing.assert_allclose(tangent, expected, atol=1e-6 * gap)
+
+
+def test_a_cut_between_equal_singular_values_is_refused():
+    # Either of them might be kept, and neither is when one of them changes.
+    a, least = np.diag([1.0, 1 - 2.0**-52]), 1 - 2.0**-53
+    f = lambda a: np.sum(np.linalg.pinv(a, rcond=least))
+    np.testing.assert_array_equal(np.linalg.pinv(a, rcond=least), np.diag([1.0, 0.0]))
+    with pytest.raises(NoRuleError, match="are equal"):
+        grad(f)(a)
 
 
 def test_roots_by_a_leading_zero():

@@ -193,6 +193,16 @@ def test_an_extreme_is_found_among_what_was_compared():
         np.testing.assert_array_equal(back(np.ones((2, 3), np.float32))[0], expected)
 
 
+def test_an_extreme_of_nothing_but_nans_is_found_in_silence():
+    """As fmax and fmin find it, unlike nanmax and nanmin."""
+    for f in (np.fmax.reduce, np.fmin.reduce):
+        answer = grad(lambda x, f=f: f(x * np.nan))
+        for k in range(6):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert np.isnan(answer(np.ones(3) + k)).all()
+
+
 def test_std_and_norm_of_equal_numbers_have_slope_zero():
     for f in (np.std, lambda x: np.linalg.norm(x - 1.0)):
         _, back = pullback(f, np.ones(3))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_second
 
-from wengert import NoRuleError, grad
+from wengert import NoRuleError, check_grads, grad
 
 interpolate = pytest.importorskip("scipy.interpolate")
 
@@ -93,3 +93,15 @@ def test_coefficients_that_are_filled_up():
     t, c, k = interpolate.splrep(x, np.sin(x))
     slope = grad(lambda z: interpolate.BSpline(t, c, k)(z))(1.3)
     assert slope == pytest.approx(interpolate.BSpline(t, c, k)(1.3, 1))
+
+
+def test_places_outside_of_a_spline_that_are_not_used():
+    t, places = np.r_[0, 0, 0, np.arange(4.0), 3, 3, 3], np.array([-0.5, 0.5, 1.5])
+
+    def f(c, xp, used):
+        return np.sum(used(interpolate.BSpline(t, c, 3, extrapolate=False)(xp)))
+
+    both = (lambda z: np.where(np.isnan(z), 0, z)), (lambda z: z[1:])
+    for used in (np.nansum, *both):
+        check_grads(lambda c, xp: f(c, xp, used), (np.cos(np.arange(6.0)), places), order=1)
+    assert np.isnan(grad(f)(np.ones(6), places, lambda z: z)).all()

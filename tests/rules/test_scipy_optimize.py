@@ -1,5 +1,7 @@
 """Roots by the implicit function theorem, and optimisers that are given gradients of ours."""
 
+import warnings
+
 import numpy as np
 import pytest
 from checker import Table, check_first, check_second
@@ -163,6 +165,45 @@ def test_no_root_no_derivative():
     value, back = pullback(f, 1.0)
     with pytest.raises(NoRuleError, match="found no root"):
         back(1.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: float(optimize.fsolve(lambda x: x**2 + a, 1.0)[0]),
+        lambda a: float(optimize.fsolve(lambda x: x**3 - x + 9 * a, [0.1], maxfev=8)[0]),
+        lambda a: optimize.newton(lambda x: x**3 - x - 3 - a, 0.0, maxiter=3, disp=False),
+        lambda a: optimize.newton(
+            lambda x: x**3 + x - a, np.array([0.6823278, 90.0]), maxiter=3
+        ).sum(),
+        lambda a: optimize.brentq(lambda x: np.exp(x) - 3 - a, -9, 9, maxiter=3, disp=False),
+        lambda a: optimize.bisect(lambda x: np.exp(x) - 3 - a, -9, 9, maxiter=3, disp=False),
+        lambda a: optimize.toms748(lambda x: np.exp(x) - 3 - a, -9, 9, maxiter=1, disp=False),
+    ],
+)
+def test_no_root_no_derivative_though_no_report_is_asked_for(f):
+    with warnings.catch_warnings(record=True) as plain:
+        warnings.simplefilter("always")
+        expected = f(1.0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        value, back = pullback(f, 1.0)
+    assert value == expected
+    told = [[(str(w.message), w.filename, w.lineno) for w in each] for each in (plain, seen)]
+    assert told[0] == told[1]
+    with pytest.raises(NoRuleError, match="found no root"):
+        back(1.0)
+
+
+def test_several_roots_by_newton_with_a_report():
+    def f(a):
+        report = optimize.newton(lambda x: x**2 - a, np.array([1.0, -1.0]), full_output=True)
+        assert report.converged.all()
+        return report.root @ np.array([1.0, 3.0])
+
+    value, slope = value_and_grad(f)(2.0)
+    assert value == f(2.0)
+    assert slope == pytest.approx(-(2.0**-0.5))
 
 
 def test_minimize_with_value_and_grad():

@@ -101,6 +101,12 @@ for f in (ndimage.gaussian_laplace, ndimage.gaussian_gradient_magnitude):
 case(ndimage.correlate1d, M, W, axis=0)
 case(ndimage.convolve1d, M, W[:2], axis=0)
 case(ndimage.correlate, M, K, origin=(-1, 0))
+case(ndimage.correlate, M, K.tolist())
+for f, w in (
+    (ndimage.correlate, K), (ndimage.convolve, K), (ndimage.correlate1d, W), (ndimage.convolve1d, W),
+):  # fmt: skip
+    for x in (M, M * (0.4 - 0.7j)):
+        case(f, x, w * (1 + 0.3j) + 0.2j)
 composed(ndimage.gaussian_laplace, M, (0.8, 1.1), truncate=2.0)
 composed(ndimage.gaussian_gradient_magnitude, V, 0.9)
 case(ndimage.laplace, V)
