@@ -10,6 +10,8 @@ item       the number in a NumPy scalar, which is what an array of objects would
 from __future__ import annotations
 
 import array
+import dis
+import functools
 import importlib
 import itertools
 import operator
@@ -293,6 +295,43 @@ def of_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> 
     raise TypeError(
         f"no implementation found for 'numpy.{fn.__name__}' on types that implement __array_function__: {kinds}"
     )
+
+
+def asks(body: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether the Python code of one of NumPy's functions asks an object that it is given for a method of its own."""
+    code = body.__code__
+    if not is_library(code.co_filename):
+        return False
+    named = dict(zip(code.co_varnames[: code.co_argcount], args, strict=False)) | kwargs
+    return any(is_object(named.get(x)) for x in asked(code))
+
+
+@functools.cache
+def asked(code: types.CodeType) -> frozenset[str]:
+    """The parameters of which a function reads attributes as they are given, before it makes an array of them."""
+    found: set[str] = set()
+    made: set[str] = set()
+    last: Any = None
+    handed = False
+    for x in dis.get_instructions(code):
+        if x.opname.startswith("LOAD_GLOBAL"):
+            handed = x.argval in ASKING
+        elif x.opname.startswith("LOAD_FAST"):
+            last = x.argval
+            if handed:
+                found |= {last} - made
+            handed = False
+        elif x.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            found |= {last} - made
+        elif x.opname.startswith("STORE_FAST"):
+            made |= {x.argval} if type(x.argval) is str else set(x.argval)
+        if not x.opname.startswith("LOAD_FAST"):
+            last = None
+    return frozenset(found.intersection(code.co_varnames[: code.co_argcount]))
+
+
+# What looks for the attribute of a name in its first argument.
+ASKING = frozenset(("_wrapfunc", "_wrapreduction", "_wrapreduction_any_all", "hasattr"))
 
 
 # ------------------------------------------------------------------------------------- objects as arrays

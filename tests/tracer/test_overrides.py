@@ -224,3 +224,111 @@ def test_an_object_may_get_its_array_later():
         if i == 6:
             held.__array__ = OnItsOwn(5.0).__array__
         assert value_and_grad(f)(2.0) == (f(2.0), f(1.0))
+
+
+class Vector:
+    """Has methods of the names of NumPy's functions, which ask for them before they make an array of it."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __array__(self, dtype=None, copy=None):
+        log.append("array")
+        return self.a
+
+    def given(self, *args, **kwargs):
+        log.append((args, kwargs))
+        return 3.0 * self.a * self.a
+
+    sum = max = min = prod = mean = std = var = clip = argmax = transpose = take = round = given
+    repeat = squeeze = reshape = cumsum = swapaxes = compress = argsort = any = all = given
+    real = property(given)
+    ndim = 1
+
+
+class Row(list):
+    def sum(self, axis=None, out=None):
+        return 10.0 * self[0]
+
+    clip = sum
+
+
+class Deaf(Vector):
+    """Has methods that are not as NumPy calls them."""
+
+    def refuses(self):
+        pass
+
+    sum = mean = clip = take = cumsum = refuses
+
+
+class Late:
+    """Has no such method, and is asked for it all the same."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __array__(self, dtype=None, copy=None):
+        return self.a
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        log.append(name)
+        raise AttributeError(name)
+
+
+ASKING = {
+    "sum": lambda o: np.sum(o, axis=0),
+    "keepdims": lambda o: np.sum(o, keepdims=True),
+    "max": np.max,
+    "amin": np.amin,
+    "prod": lambda o: np.prod(o, dtype=float),
+    "mean": np.mean,
+    "std": lambda o: np.std(o, ddof=1),
+    "var": np.var,
+    "clip": lambda o: np.clip(o, 0.0, 1.0),
+    "argmax": lambda o: np.argmax(o) * 1.0,
+    "argsort": lambda o: np.argsort(o) * 1.0,
+    "transpose": np.transpose,
+    "take": lambda o: np.take(o, [0]),
+    "round": np.round,
+    "repeat": lambda o: np.repeat(o, 2),
+    "squeeze": np.squeeze,
+    "reshape": lambda o: np.reshape(o, (2, 1)),
+    "cumsum": np.cumsum,
+    "swapaxes": lambda o: np.swapaxes(o, 0, 0),
+    "moveaxis": lambda o: np.moveaxis(o, 0, 0),
+    "compress": lambda o: np.compress([True, False], o),
+    "any": lambda o: np.any(o) * 1.0,
+    "real": np.real,
+}
+
+
+@pytest.mark.parametrize("kind", [Vector, Row, Deaf, Late])
+@pytest.mark.parametrize("name", ASKING)
+def test_objects_are_asked_for_their_own_methods(name, kind):
+    def f(x):
+        square = x * x
+        return np.sum(ASKING[name](kind([*square] if kind is Row else square)))
+
+    def outcome(ask):
+        log.clear()
+        try:
+            return ask(np.array([1.3, 0.2])), str(log)
+        except (TypeError, AttributeError) as error:
+            return str(error), str(log)
+
+    expected, asked = outcome(f)
+    for on in (True, False):
+        with jit(on):
+            for _ in range(4):
+                found, seen = outcome(value_and_grad(f))
+                assert seen == asked
+                if isinstance(expected, str):
+                    assert found == expected
+                    continue
+                assert found[0] == pytest.approx(expected)
+                for i, step in enumerate(np.eye(2) * 1e-6):
+                    slope = (f(np.array([1.3, 0.2]) + step) - f(np.array([1.3, 0.2]) - step)) / 2e-6
+                    assert found[1][i] == pytest.approx(slope, abs=1e-6)
