@@ -680,7 +680,8 @@ def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return call(tracer, site, fn, given, options)
 
     given = plain_of(kwargs["metaclass"]) if "metaclass" in kwargs else MISSING
-    kwargs = {**kwargs, "metaclass": Metaclass(given, run)}
+    variables = functools.partial(dynamic.body_variables, tracer)
+    kwargs = {**kwargs, "metaclass": Metaclass(given, run, variables)}
     made = builtins.__build_class__(*map(plain_of, args), **kwargs)
     note_making(tracer, site, made, args[2:])
     return made
