@@ -487,6 +487,8 @@ def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
         return (as_element(tracer, site, args[0], dtype), *args[1:])
     if isinstance(fn, type) and issubclass(fn, np.generic):
         return tuple([as_element(tracer, site, x, np.dtype(fn)) for x in args])
+    if fn in OF_TYPES:
+        return tuple([as_type(tracer, site, x) for x in args])
     if type(fn) is np.ufunc:  # of a list it makes an array
         return tuple([as_element(tracer, site, x, None) for x in args])
     how: Any = as_operands if fn in OF_SEVERAL else as_array_or_several
@@ -498,6 +500,20 @@ def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
     if fn in TWICE:
         [how(tracer, site, x) for x in args]
     return tuple([how(tracer, site, x) for x in args])
+
+
+# These take an object for a type, never for an array.
+OF_TYPES = frozenset((np.result_type, np.can_cast, np.promote_types))
+
+
+def as_type(tracer: Tracer, site: Site, value: Any) -> Any:
+    """The type that an object names; the object itself where it names none, which NumPy refuses."""
+    if not is_object(value):
+        return value
+    try:
+        return meaning.attributes.load(tracer, site, value, "dtype")
+    except AttributeError:
+        return value
 
 
 TWICE = frozenset((np.dot, np.inner, np.vdot, np.correlate, np.ptp))  # these ask for a type first

@@ -332,3 +332,34 @@ def test_objects_are_asked_for_their_own_methods(name, kind):
                 for i, step in enumerate(np.eye(2) * 1e-6):
                     slope = (f(np.array([1.3, 0.2]) + step) - f(np.array([1.3, 0.2]) - step)) / 2e-6
                     assert found[1][i] == pytest.approx(slope, abs=1e-6)
+
+
+class Typed(Vector):
+    @property
+    def dtype(self):
+        log.append("type")
+        return np.dtype("f4")
+
+
+@pytest.mark.parametrize("kind", [Vector, Typed, list])
+@pytest.mark.parametrize("ask", [np.result_type, lambda o: np.promote_types(o, "f8")])
+def test_an_object_stands_for_a_type_and_not_for_an_array(ask, kind):
+    given = kind(np.ones(2))
+
+    def f(x):
+        try:
+            found = str(ask(given))
+        except TypeError as error:
+            found = str(error)
+        log.append(found)
+        return x * len(found)
+
+    log.clear()
+    expected = f(2.0)
+    asked = str(log)
+    for on in (True, False):
+        with jit(on):
+            for _ in range(4):
+                log.clear()
+                assert value_and_grad(f)(2.0)[0] == expected
+                assert str(log) == asked
