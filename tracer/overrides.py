@@ -300,7 +300,8 @@ def of_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> 
 def asks(body: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> bool:
     """Whether the Python code of one of NumPy's functions asks an object that it is given for a method of its own."""
     code = body.__code__
-    if not is_library(code.co_filename):
+    module = str(body.__globals__.get("__name__"))
+    if not module.startswith("numpy.") or not is_library(code.co_filename):
         return False
     named = dict(zip(code.co_varnames[: code.co_argcount], args, strict=False)) | kwargs
     return any(is_object(named.get(x)) for x in asked(code))
