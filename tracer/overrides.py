@@ -146,7 +146,8 @@ def bare(tracer: Tracer, site: Site, value: Any) -> Any:
             return number
         return meaning.calls.call(tracer, site, WIDE[base], (number,), {})
     if base in (list, tuple):
-        if python_special(value, "__array__") is not MISSING:
+        ways = ("__array__", *meaning.attributes.WAYS)
+        if any(python_special(value, x) is not MISSING for x in ways):
             return value
         return elements(tracer, site, value) if has_length(tracer, site, value) else value
     if base is deque:
@@ -366,16 +367,51 @@ def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def made_by_itself(tracer: Tracer, site: Site, value: Any) -> Any:
     """The array that an object makes of itself, or MISSING; NumPy asks the object for a way, not its class alone."""
+    is_class = isinstance(value, type)
+    if not is_class:
+        if is_buffer(value):
+            return MISSING
+        for name in meaning.attributes.WAYS:
+            found = lent(tracer, site, value, name)
+            if found is not MISSING:
+                return of_memory(tracer, site, value, name, found)
     found = python_special(value, "__array__")
     if found is not MISSING:
         return invoke(tracer, site, found, value)
-    if has(type(value), "__array__") or isinstance(value, type) or shows_memory(value):
+    if has(type(value), "__array__") or is_class:
         return MISSING
     try:
         way = meaning.attributes.load(tracer, site, value, "__array__")
     except AttributeError:
         return MISSING
     return meaning.calls.call(tracer, site, way, (), {})
+
+
+def lent(tracer: Tracer, site: Site, value: Any, name: str) -> Any:
+    """What an object says of memory that it lends to NumPy, or MISSING."""
+    before, tracer.lending = tracer.lending, True
+    try:
+        return meaning.attributes.load(tracer, site, value, name)
+    except AttributeError:
+        return MISSING
+    finally:
+        tracer.lending = before
+
+
+def of_memory(tracer: Tracer, site: Site, value: Any, name: str, found: Any) -> Any:
+    """The array that NumPy makes of what an object says of memory."""
+    if type(found) is meaning.attributes.Lent:
+        return protocols.get_item(tracer, site, found.box, ...)
+    if tracer.reads is not None:
+        tracer.reads.problem(
+            f"{with_article(type(value).__name__)} shows where in memory its numbers are, which C code looks into",
+            site,
+        )
+    lender = slots.double(type(value), {})
+    setattr(lender, name, found)
+    array = meaning.opaque.opaque(tracer, site, np.asarray, (lender,), {})
+    lender.owner = value  # whose memory it is
+    return array
 
 
 BUILT_IN = operators.EXACT | {str, bytes}  # what derives from these NumPy takes for one of them
@@ -563,17 +599,17 @@ def is_sequence(value: Any) -> bool:
     kind = type(value)
     if not is_object(value) or is_native(kind) or issubclass(native_base(kind), NO_SEQUENCES):
         return False
-    return not shows_memory(value) and all(
+    return not is_buffer(value) and all(
         special(value, x) not in (MISSING, None) for x in ("__len__", "__getitem__")
     )
 
 
-def shows_memory(value: Any) -> bool:
+def is_buffer(value: Any) -> bool:
     """Whether NumPy makes an array of an object's own memory."""
     try:
         memoryview(value).release()
     except (TypeError, BufferError):
-        return hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
+        return False
     return True
 
 

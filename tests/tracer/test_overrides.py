@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from wengert import jit, value_and_grad
+from wengert import TraceError, jit, value_and_grad
 
 log = []
 CONSTANTS = {
@@ -363,3 +363,116 @@ def test_an_object_stands_for_a_type_and_not_for_an_array(ask, kind):
                 log.clear()
                 assert value_and_grad(f)(2.0)[0] == expected
                 assert str(log) == asked
+
+
+kept = {"factor": 1.0}
+
+
+class Lends:
+    """Lends NumPy its memory."""
+
+    def __init__(self, a):
+        self.a = a
+
+    @property
+    def __array_interface__(self):
+        log.append("interface")
+        kept["factor"] = kept["factor"] * 1.5
+        return self.a.__array_interface__
+
+
+class LendsByStruct:
+    def __init__(self, a):
+        self.a = a
+
+    @property
+    def __array_struct__(self):
+        log.append("struct")
+        kept["factor"] = kept["factor"] * 1.5
+        return self.a.__array_struct__
+
+
+class LendsFirst(Lends):
+    def __array__(self, dtype=None, copy=None):
+        log.append("array")
+        return self.a * 2.0
+
+
+class LendsConstants:
+    def __init__(self, a):
+        self.plain = np.arange(3, dtype=np.int32)
+
+    @property
+    def __array_interface__(self):
+        log.append("constants")
+        return self.plain.__array_interface__
+
+
+class ListThatLends(list):
+    def __init__(self, a):
+        super().__init__([5.0])
+        self.a = a
+
+    __array_interface__ = Lends.__array_interface__
+
+
+LENT = {
+    "asarray": np.asarray,
+    "add": lambda o: np.add(o, 1.0),
+    "operator": lambda o: np.ones(3) * o,
+    "sum": np.sum,
+    "array of two": lambda o: np.array([o, o]),
+    "sine": np.sin,
+    "written": lambda o: np.copyto(np.asarray(o), 7) or np.asarray(o),
+}
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("kind", [Lends, LendsByStruct, LendsFirst, LendsConstants, ListThatLends])
+@pytest.mark.parametrize("name", LENT)
+def test_an_object_is_asked_once_for_the_memory_that_it_lends(name, kind, inside):
+    outside = [None]
+
+    def f(x):
+        kept["factor"] = x
+        lender = kind(np.arange(1.0, 4.0) * x) if inside else outside[0]
+        return np.sum(LENT[name](lender)) * x + kept["factor"]
+
+    def outcome(ask, x):
+        log.clear()
+        outside[0] = kind(np.arange(3.0) + x)
+        return ask(x), str(log)
+
+    h = 1e-6
+    for on in (True, False):
+        with jit(on):
+            for x in (0.5, 1.0, 1.5, 2.0):
+                expected, asked = outcome(f, x)
+                (value, slope), seen = outcome(value_and_grad(f), x)
+                assert seen == asked
+                assert value == pytest.approx(expected)
+                if inside:
+                    right, left = f(x + h), f(x - h)
+                    assert slope == pytest.approx((right - left) / (2 * h), rel=1e-6)
+
+
+class Looks(Lends):
+    @property
+    def __array_interface__(self):
+        return dict(self.a.__array_interface__)
+
+
+class Keeps(Lends):
+    @property
+    def __array_interface__(self):
+        self.kept = self.a.__array_interface__
+        return self.kept
+
+
+@pytest.mark.parametrize("kind", [Looks, Keeps])
+def test_what_an_array_lends_is_looked_at_by_numpy_alone(kind):
+    lender = kind(np.ones(3))
+    with pytest.raises(TraceError, match=r"hands out its memory.*\nindex the array itself"):
+        value_and_grad(lambda x: np.asarray(kind(np.ones(3) * x)).sum())(2.0)
+    with pytest.raises(TraceError, match=r"hands out its memory.*\nindex the array itself"):
+        value_and_grad(lambda x: np.asarray(lender).sum() * x)(2.0)
