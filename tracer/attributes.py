@@ -15,7 +15,7 @@ import threading
 import types
 import warnings
 from collections import OrderedDict, defaultdict
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -1080,10 +1080,50 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         return record(tracer, site, operator.pos, (box,), {})
     if type(box) is Box and is_constant(tracer, box.op):
         return getattr(protocols.plain_key(box), name)
-    raise TraceError(
+    if name in WAYS and tracer.lending and type(box) is ArrayBox:
+        return Lent(box, name)
+    raise hands_out(site, name, value)
+
+
+def hands_out(site: Site, name: str, value: Any) -> TraceError:
+    """The error for looks at the memory of an array."""
+    return TraceError(
         f"{places.blame(site)}: the attribute {name!r} of a traced {type(value).__name__} hands out its memory, so a "
         "gradient could be lost\nindex the array itself, or hand out a copy of wengert.stop_gradient of it"
     )
+
+
+WAYS = ("__array_struct__", "__array_interface__")  # in which NumPy asks an object for its memory
+
+
+class Lent:
+    """What an array gives to an object that lends its memory to NumPy: a view of it, into which nobody looks."""
+
+    __slots__ = ("box", "name")
+
+    def __init__(self, box: ArrayBox, name: str) -> None:
+        self.box = box
+        self.name = name
+
+    @intrinsic
+    def __getitem__(self, *args: Any) -> NoReturn:
+        refused(self)
+
+    @intrinsic
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        refused(self)
+
+    __setitem__ = __delitem__ = __iter__ = __len__ = __contains__ = __or__ = __ror__ = __getitem__
+
+
+def refused(lent: Lent) -> NoReturn:
+    """Raise the error for looks at what an array lends, and for keeping it."""
+    raise hands_out(places.user_site(), lent.name, lent.box.value)
+
+
+STAND_INS[Lent] = refused
 
 
 def place_of_flat(tracer: Tracer, box: Box, name: str) -> Any:

@@ -8,6 +8,7 @@ import builtins
 import collections
 import functools
 import gc
+import importlib
 import itertools
 import math
 import mmap
@@ -32,6 +33,7 @@ from . import (
     escape,
     frames,
     operators,
+    overrides,
     places,
     protocols,
     scopes,
@@ -678,7 +680,8 @@ def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return call(tracer, site, fn, given, options)
 
     given = plain_of(kwargs["metaclass"]) if "metaclass" in kwargs else MISSING
-    kwargs = {**kwargs, "metaclass": Metaclass(given, run)}
+    variables = functools.partial(dynamic.body_variables, tracer)
+    kwargs = {**kwargs, "metaclass": Metaclass(given, run, variables)}
     made = builtins.__build_class__(*map(plain_of, args), **kwargs)
     note_making(tracer, site, made, args[2:])
     return made
@@ -815,7 +818,10 @@ class Converter:
     def __init__(self, tracer: Tracer, site: Site, args: Any) -> None:
         self.arrays = tuple([call(tracer, site, np.asarray, (x,), {}) for x in args])
         self.scalar_input = tuple(
-            [not isinstance(plain_of(x), np.ndarray) and np.ndim(plain_of(x)) == 0 for x in args]
+            [
+                not isinstance(plain_of(x), np.ndarray) and np.ndim(plain_of(array)) == 0
+                for x, array in zip(args, self.arrays, strict=True)
+            ]
         )
 
     @intrinsic
@@ -840,6 +846,25 @@ class Converter:
     @intrinsic
     def wrap(self, array: Any, to_scalar: bool | None = None) -> Any:
         return array
+
+
+METHODS: Any = importlib.import_module(f"{overrides.CORE}._methods")
+
+
+def without_method(fn: Any, body: Any) -> None:
+    """Say what one of NumPy's functions does with an object that has no such method: what it does with its array."""
+
+    @handles(body)
+    def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+        if not args or not is_object(args[0]):
+            return calls.call_function(tracer, site, body, args, kwargs)
+        array = call(tracer, site, np.asanyarray, args[:1], {})
+        return call(tracer, site, fn, (array, *args[1:]), kwargs)
+
+
+without_method(np.mean, METHODS._mean)
+without_method(np.std, METHODS._std)
+without_method(np.var, METHODS._var)
 
 
 @handles(np.lib.stride_tricks.as_strided)

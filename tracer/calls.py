@@ -303,7 +303,9 @@ def primitive(
         if result is not MISSING:
             return result
         body = fn._implementation if type(fn) is DISPATCHER else fn
-        if rule.kind == registry.QUERY and type(body) is FunctionType:  # it asks the object
+        if type(body) is FunctionType and (
+            rule.kind == registry.QUERY or overrides.asks(body, args, kwargs)
+        ):
             return call_function(tracer, site, body, args, kwargs)
     if fn is pow and len(args) == 3:
         method = protocols.method_of(args[0], "__pow__")
@@ -484,7 +486,8 @@ def is_foreign(value: Any) -> bool:
     """Whether a primitive would have to look into an object of the user's own class."""
     kind = type(value)
     if is_one_of(kind, (list, tuple)) or (kind is np.ndarray and value.dtype.kind == "O"):
-        return any(not slots.is_native(x) for x in classes_in(value, 2))
+        parts = value.flat if kind is np.ndarray else value  # an array may have no dimension
+        return any(not slots.is_native(x) for x in classes_in(parts, 2))
     return kind.__module__ not in ("builtins", "numpy", "collections")
 
 

@@ -235,6 +235,11 @@ def local_variables(tracer: Tracer, variables: Any) -> Any:
     return Variables(tracer, variables)
 
 
+def body_variables(tracer: Tracer, variables: Any) -> Any:
+    """The same for a class body; CPython itself refuses what is no mapping."""
+    return local_variables(tracer, variables) if has(type(variables), "__getitem__") else variables
+
+
 def must_hold_no_traced(tracer: Tracer, site: Site, source: Any) -> None:
     """Raise where a syntax tree holds a traced number, which would be a constant of the code."""
     for path, x in reached(tracer, [(type(source).__name__, source)]):

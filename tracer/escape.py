@@ -170,7 +170,7 @@ class Watch:
     """
 
     __slots__ = (
-        *("bare", "escaped", "fn", "kept", "late"),
+        *("bare", "escaped", "fn", "kept", "late", "met"),
         *("site", "sources", "suspended", "taken", "tied", "tracer", "unseen"),
     )
 
@@ -180,6 +180,9 @@ class Watch:
         self.tracer, self.fn, self.site, self.sources = tracer, fn, site, sources
         self.late = late  # whether it asks for values while it runs
         self.taken: list[Detour] = []
+        self.met: dict[
+            int, type
+        ] = {}  # by id, the classes whose methods make a detour since it runs
         self.kept: list[Detour] = []  # of kept functions, until Python code may look at them
         self.bare: dict[int, types.CodeType] = {}  # by id, the code of kept functions from then on
         self.tied: set[Any] = (
@@ -193,6 +196,14 @@ class Watch:
         if self.suspended is None:
             self.suspended = watchers.Suspended(self.look)
             self.suspended.begin()
+
+    def meet(self, value: Any) -> None:
+        """The C function is given a value by a method of the user's: it may call those of its class next."""
+        if is_one_of(type(value), HARMLESS):
+            return
+        classes = [x for x in classes_in([value], 3) if id(x) not in self.met]
+        self.met |= {id(x): x for x in classes}
+        detours.take(special_methods(self.tracer, classes), self.taken)
 
     def end(self) -> None:
         if self.suspended is not None:
@@ -541,8 +552,10 @@ def called_in_c(
         result = twin(*[known_as(tracer, x) for x in args], **kwargs)
         return back_to_c(tracer, method, result, made_inside)
     result = twin(*args, **kwargs)
-    if tracer.watches and any(map(may_give, (result, *args[:1]))):
-        tracer.watches[-1].begin()
+    if tracer.watches:
+        tracer.watches[-1].meet(result)
+        if any(map(may_give, (result, *args[:1]))):
+            tracer.watches[-1].begin()
     return drawn(result, method.__name__, args) if is_one_of(type(result), BOXES) else result
 
 

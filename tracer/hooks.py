@@ -43,6 +43,7 @@ from .plain_calls import plain_call, show_plain_names
 from .reads import MISSING, Place, Reads
 from .record import GUARDED, failed_by_value, raised
 from .rehearsal import remember
+from .scopes import Variables
 from .session import Tracer
 from .slots import double, is_object, kind_of, plain_of, special
 from .tails import tail_of
@@ -422,6 +423,8 @@ def load_name(site: Site, name: str) -> Hook:
     load = load_global(site, name, depth=2)
 
     def hook(value: Any, namespace: Any) -> Any:
+        if type(namespace) is Variables:
+            return value if namespace.found == name else load(value)
         return value if name in namespace else load(value)
 
     return hook

@@ -34,9 +34,13 @@ class Metaclass:
     found out as the data model says (Python reference, 3.3.3.3).
     """
 
-    def __init__(self, given: Any, call: Callable[..., Any]) -> None:
+    def __init__(
+        self, given: Any, call: Callable[..., Any], variables: Callable[[Any], Any]
+    ) -> None:
         self.given = given
         self.call = call
+        self.variables = variables  # what stands in the body for a mapping
+        self.namespace = MISSING
 
     def __prepare__(self, name: str, bases: tuple[Any, ...], /, **kwargs: Any) -> Any:
         if self.given is MISSING:
@@ -53,10 +57,12 @@ class Metaclass:
         # That of `type` looks at nothing that it is given.
         if prepare is None or type(prepare) is types.BuiltinFunctionType:
             return {}
-        return self.call(prepare, (name, bases), kwargs)
+        self.namespace = self.call(prepare, (name, bases), kwargs)
+        return self.variables(self.namespace)
 
     def __call__(self, name: str, bases: tuple[Any, ...], namespace: Any, /, **kwargs: Any) -> Any:
-        return self.call(self.given, (name, bases, namespace), kwargs)
+        made = namespace if self.namespace is MISSING else self.namespace
+        return self.call(self.given, (name, bases, made), kwargs)
 
 
 def called(fn: Any, args: tuple[Any, ...]) -> list[types.FunctionType]:

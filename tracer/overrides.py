@@ -10,6 +10,8 @@ item       the number in a NumPy scalar, which is what an array of objects would
 from __future__ import annotations
 
 import array
+import dis
+import functools
 import importlib
 import itertools
 import operator
@@ -144,7 +146,8 @@ def bare(tracer: Tracer, site: Site, value: Any) -> Any:
             return number
         return meaning.calls.call(tracer, site, WIDE[base], (number,), {})
     if base in (list, tuple):
-        if python_special(value, "__array__") is not MISSING:
+        ways = ("__array__", *meaning.attributes.WAYS)
+        if any(python_special(value, x) is not MISSING for x in ways):
             return value
         return elements(tracer, site, value) if has_length(tracer, site, value) else value
     if base is deque:
@@ -295,6 +298,44 @@ def of_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> 
     )
 
 
+def asks(body: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether the Python code of one of NumPy's functions asks an object that it is given for a method of its own."""
+    code = body.__code__
+    module = str(body.__globals__.get("__name__"))
+    if not module.startswith("numpy.") or not is_library(code.co_filename):
+        return False
+    named = dict(zip(code.co_varnames[: code.co_argcount], args, strict=False)) | kwargs
+    return any(is_object(named.get(x)) for x in asked(code))
+
+
+@functools.cache
+def asked(code: types.CodeType) -> frozenset[str]:
+    """The parameters of which a function reads attributes as they are given, before it makes an array of them."""
+    found: set[str] = set()
+    made: set[str] = set()
+    last: Any = None
+    handed = False
+    for x in dis.get_instructions(code):
+        if x.opname.startswith("LOAD_GLOBAL"):
+            handed = x.argval in ASKING
+        elif x.opname.startswith("LOAD_FAST"):
+            last = x.argval
+            if handed:
+                found |= {last} - made
+            handed = False
+        elif x.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            found |= {last} - made
+        elif x.opname.startswith("STORE_FAST"):
+            made |= {x.argval} if type(x.argval) is str else set(x.argval)
+        if not x.opname.startswith("LOAD_FAST"):
+            last = None
+    return frozenset(found.intersection(code.co_varnames[: code.co_argcount]))
+
+
+# What looks for the attribute of a name in its first argument.
+ASKING = frozenset(("_wrapfunc", "_wrapreduction", "_wrapreduction_any_all", "hasattr"))
+
+
 # ------------------------------------------------------------------------------------- objects as arrays
 
 
@@ -326,16 +367,51 @@ def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def made_by_itself(tracer: Tracer, site: Site, value: Any) -> Any:
     """The array that an object makes of itself, or MISSING; NumPy asks the object for a way, not its class alone."""
+    is_class = isinstance(value, type)
+    if not is_class:
+        if is_buffer(value):
+            return MISSING
+        for name in meaning.attributes.WAYS:
+            found = lent(tracer, site, value, name)
+            if found is not MISSING:
+                return of_memory(tracer, site, value, name, found)
     found = python_special(value, "__array__")
     if found is not MISSING:
         return invoke(tracer, site, found, value)
-    if has(type(value), "__array__") or isinstance(value, type) or shows_memory(value):
+    if has(type(value), "__array__") or is_class:
         return MISSING
     try:
         way = meaning.attributes.load(tracer, site, value, "__array__")
     except AttributeError:
         return MISSING
     return meaning.calls.call(tracer, site, way, (), {})
+
+
+def lent(tracer: Tracer, site: Site, value: Any, name: str) -> Any:
+    """What an object says of memory that it lends to NumPy, or MISSING."""
+    before, tracer.lending = tracer.lending, True
+    try:
+        return meaning.attributes.load(tracer, site, value, name)
+    except AttributeError:
+        return MISSING
+    finally:
+        tracer.lending = before
+
+
+def of_memory(tracer: Tracer, site: Site, value: Any, name: str, found: Any) -> Any:
+    """The array that NumPy makes of what an object says of memory."""
+    if type(found) is meaning.attributes.Lent:
+        return protocols.get_item(tracer, site, found.box, ...)
+    if tracer.reads is not None:
+        tracer.reads.problem(
+            f"{with_article(type(value).__name__)} shows where in memory its numbers are, which C code looks into",
+            site,
+        )
+    lender = slots.double(type(value), {})
+    setattr(lender, name, found)
+    array = meaning.opaque.opaque(tracer, site, np.asarray, (lender,), {})
+    lender.owner = value  # whose memory it is
+    return array
 
 
 BUILT_IN = operators.EXACT | {str, bytes}  # what derives from these NumPy takes for one of them
@@ -448,6 +524,8 @@ def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
         return (as_element(tracer, site, args[0], dtype), *args[1:])
     if isinstance(fn, type) and issubclass(fn, np.generic):
         return tuple([as_element(tracer, site, x, np.dtype(fn)) for x in args])
+    if fn in OF_TYPES:
+        return tuple([as_type(tracer, site, x) for x in args])
     if type(fn) is np.ufunc:  # of a list it makes an array
         return tuple([as_element(tracer, site, x, None) for x in args])
     how: Any = as_operands if fn in OF_SEVERAL else as_array_or_several
@@ -459,6 +537,20 @@ def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
     if fn in TWICE:
         [how(tracer, site, x) for x in args]
     return tuple([how(tracer, site, x) for x in args])
+
+
+# These take an object for a type, never for an array.
+OF_TYPES = frozenset((np.result_type, np.can_cast, np.promote_types))
+
+
+def as_type(tracer: Tracer, site: Site, value: Any) -> Any:
+    """The type that an object names; the object itself where it names none, which NumPy refuses."""
+    if not is_object(value):
+        return value
+    try:
+        return meaning.attributes.load(tracer, site, value, "dtype")
+    except AttributeError:
+        return value
 
 
 TWICE = frozenset((np.dot, np.inner, np.vdot, np.correlate, np.ptp))  # these ask for a type first
@@ -507,17 +599,17 @@ def is_sequence(value: Any) -> bool:
     kind = type(value)
     if not is_object(value) or is_native(kind) or issubclass(native_base(kind), NO_SEQUENCES):
         return False
-    return not shows_memory(value) and all(
+    return not is_buffer(value) and all(
         special(value, x) not in (MISSING, None) for x in ("__len__", "__getitem__")
     )
 
 
-def shows_memory(value: Any) -> bool:
+def is_buffer(value: Any) -> bool:
     """Whether NumPy makes an array of an object's own memory."""
     try:
         memoryview(value).release()
     except (TypeError, BufferError):
-        return hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
+        return False
     return True
 
 

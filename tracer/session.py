@@ -130,6 +130,7 @@ class Tracer:
             int, list[Any]
         ] = {}  # id of a container made inside: its copies with variables
         self.single: dict[int, Any] = {}  # id of an object like a sequence that NumPy takes for one
+        self.lending = False  # whether an object is asked for memory of which NumPy makes an array
         self.names: dict[int, str] = {}  # id of a shadow: what to call its original
         self.specials: dict[
             int, Any

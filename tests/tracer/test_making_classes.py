@@ -106,6 +106,73 @@ def by_a_metaclass():
     return f, registry
 
 
+def with_a_mapping_for_a_body():
+    registry = {"count": 1.0}
+
+    class Body(dict):
+        def __setitem__(self, name, value):
+            registry["count"] = registry["count"] * 1.5
+            registry["last"] = len(name)
+            super().__setitem__(name, value * 2 if name == "a" else value)
+
+        def __missing__(self, name):
+            registry[name] = registry["count"]
+            if name == "total":
+                return registry["count"]
+            raise KeyError(name)
+
+    class Meta(type):
+        @classmethod
+        def __prepare__(cls, name, bases):
+            registry["prepared"] = 1.0
+            return Body()
+
+        def __new__(cls, name, bases, namespace):
+            assert type(namespace) is Body
+            return super().__new__(cls, name, bases, dict(namespace))
+
+    def f(x):
+        registry["count"] = x
+
+        class Made(metaclass=Meta):
+            a = x * x
+            b = a + total  # noqa: F821
+            c = len(locals())
+            del c
+
+            def cls(self):
+                return __class__
+
+        return Made.a * Made.b * registry["count"] * (Made().cls() is Made)
+
+    return f, registry
+
+
+def with_a_dict_of_the_outside_for_a_body():
+    registry = {}
+
+    class Meta(type):
+        @classmethod
+        def __prepare__(cls, name, bases):
+            return registry
+
+        def __new__(cls, name, bases, namespace):
+            made = super().__new__(cls, name, bases, dict(namespace))
+            for name in [*registry]:
+                if name.startswith("__"):
+                    del registry[name]
+            return made
+
+    def f(x):
+        class Made(metaclass=Meta):
+            a = x * x
+            b = a + len(registry)
+
+        return registry["a"] * Made.b
+
+    return f, registry
+
+
 def by_a_function():
     registry = {}
 
@@ -171,6 +238,8 @@ def its_own_cell():
         named,
         by_type,
         by_a_metaclass,
+        with_a_mapping_for_a_body,
+        with_a_dict_of_the_outside_for_a_body,
         by_a_function,
         of_the_library,
         its_own_cell,

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from wengert import jit, value_and_grad
+from wengert import TraceError, jit, value_and_grad
 
 log = []
 CONSTANTS = {
@@ -224,3 +224,255 @@ def test_an_object_may_get_its_array_later():
         if i == 6:
             held.__array__ = OnItsOwn(5.0).__array__
         assert value_and_grad(f)(2.0) == (f(2.0), f(1.0))
+
+
+class Vector:
+    """Has methods of the names of NumPy's functions, which ask for them before they make an array of it."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __array__(self, dtype=None, copy=None):
+        log.append("array")
+        return self.a
+
+    def given(self, *args, **kwargs):
+        log.append((args, kwargs))
+        return 3.0 * self.a * self.a
+
+    sum = max = min = prod = mean = std = var = clip = argmax = transpose = take = round = given
+    repeat = squeeze = reshape = cumsum = swapaxes = compress = argsort = any = all = given
+    real = property(given)
+    ndim = 1
+
+
+class Row(list):
+    def sum(self, axis=None, out=None):
+        return 10.0 * self[0]
+
+    clip = sum
+
+
+class Deaf(Vector):
+    """Has methods that are not as NumPy calls them."""
+
+    def refuses(self):
+        pass
+
+    sum = mean = clip = take = cumsum = refuses
+
+
+class Late:
+    """Has no such method, and is asked for it all the same."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __array__(self, dtype=None, copy=None):
+        return self.a
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        log.append(name)
+        raise AttributeError(name)
+
+
+ASKING = {
+    "sum": lambda o: np.sum(o, axis=0),
+    "keepdims": lambda o: np.sum(o, keepdims=True),
+    "max": np.max,
+    "amin": np.amin,
+    "prod": lambda o: np.prod(o, dtype=float),
+    "mean": np.mean,
+    "std": lambda o: np.std(o, ddof=1),
+    "var": np.var,
+    "clip": lambda o: np.clip(o, 0.0, 1.0),
+    "argmax": lambda o: np.argmax(o) * 1.0,
+    "argsort": lambda o: np.argsort(o) * 1.0,
+    "transpose": np.transpose,
+    "take": lambda o: np.take(o, [0]),
+    "round": np.round,
+    "repeat": lambda o: np.repeat(o, 2),
+    "squeeze": np.squeeze,
+    "reshape": lambda o: np.reshape(o, (2, 1)),
+    "cumsum": np.cumsum,
+    "swapaxes": lambda o: np.swapaxes(o, 0, 0),
+    "moveaxis": lambda o: np.moveaxis(o, 0, 0),
+    "compress": lambda o: np.compress([True, False], o),
+    "any": lambda o: np.any(o) * 1.0,
+    "real": np.real,
+}
+
+
+@pytest.mark.parametrize("kind", [Vector, Row, Deaf, Late])
+@pytest.mark.parametrize("name", ASKING)
+def test_objects_are_asked_for_their_own_methods(name, kind):
+    def f(x):
+        square = x * x
+        return np.sum(ASKING[name](kind([*square] if kind is Row else square)))
+
+    def outcome(ask):
+        log.clear()
+        try:
+            return ask(np.array([1.3, 0.2])), str(log)
+        except (TypeError, AttributeError) as error:
+            return str(error), str(log)
+
+    expected, asked = outcome(f)
+    for on in (True, False):
+        with jit(on):
+            for _ in range(4):
+                found, seen = outcome(value_and_grad(f))
+                assert seen == asked
+                if isinstance(expected, str):
+                    assert found == expected
+                    continue
+                assert found[0] == pytest.approx(expected)
+                for i, step in enumerate(np.eye(2) * 1e-6):
+                    slope = (f(np.array([1.3, 0.2]) + step) - f(np.array([1.3, 0.2]) - step)) / 2e-6
+                    assert found[1][i] == pytest.approx(slope, abs=1e-6)
+
+
+class Typed(Vector):
+    @property
+    def dtype(self):
+        log.append("type")
+        return np.dtype("f4")
+
+
+@pytest.mark.parametrize("kind", [Vector, Typed, list])
+@pytest.mark.parametrize("ask", [np.result_type, lambda o: np.promote_types(o, "f8")])
+def test_an_object_stands_for_a_type_and_not_for_an_array(ask, kind):
+    given = kind(np.ones(2))
+
+    def f(x):
+        try:
+            found = str(ask(given))
+        except TypeError as error:
+            found = str(error)
+        log.append(found)
+        return x * len(found)
+
+    log.clear()
+    expected = f(2.0)
+    asked = str(log)
+    for on in (True, False):
+        with jit(on):
+            for _ in range(4):
+                log.clear()
+                assert value_and_grad(f)(2.0)[0] == expected
+                assert str(log) == asked
+
+
+kept = {"factor": 1.0}
+
+
+class Lends:
+    """Lends NumPy its memory."""
+
+    def __init__(self, a):
+        self.a = a
+
+    @property
+    def __array_interface__(self):
+        log.append("interface")
+        kept["factor"] = kept["factor"] * 1.5
+        return self.a.__array_interface__
+
+
+class LendsByStruct:
+    def __init__(self, a):
+        self.a = a
+
+    @property
+    def __array_struct__(self):
+        log.append("struct")
+        kept["factor"] = kept["factor"] * 1.5
+        return self.a.__array_struct__
+
+
+class LendsFirst(Lends):
+    def __array__(self, dtype=None, copy=None):
+        log.append("array")
+        return self.a * 2.0
+
+
+class LendsConstants:
+    def __init__(self, a):
+        self.plain = np.arange(3, dtype=np.int32)
+
+    @property
+    def __array_interface__(self):
+        log.append("constants")
+        return self.plain.__array_interface__
+
+
+class ListThatLends(list):
+    def __init__(self, a):
+        super().__init__([5.0])
+        self.a = a
+
+    __array_interface__ = Lends.__array_interface__
+
+
+LENT = {
+    "asarray": np.asarray,
+    "add": lambda o: np.add(o, 1.0),
+    "operator": lambda o: np.ones(3) * o,
+    "sum": np.sum,
+    "array of two": lambda o: np.array([o, o]),
+    "sine": np.sin,
+    "written": lambda o: np.copyto(np.asarray(o), 7) or np.asarray(o),
+}
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("kind", [Lends, LendsByStruct, LendsFirst, LendsConstants, ListThatLends])
+@pytest.mark.parametrize("name", LENT)
+def test_an_object_is_asked_once_for_the_memory_that_it_lends(name, kind, inside):
+    outside = [None]
+
+    def f(x):
+        kept["factor"] = x
+        lender = kind(np.arange(1.0, 4.0) * x) if inside else outside[0]
+        return np.sum(LENT[name](lender)) * x + kept["factor"]
+
+    def outcome(ask, x):
+        log.clear()
+        outside[0] = kind(np.arange(3.0) + x)
+        return ask(x), str(log)
+
+    h = 1e-6
+    for on in (True, False):
+        with jit(on):
+            for x in (0.5, 1.0, 1.5, 2.0):
+                expected, asked = outcome(f, x)
+                (value, slope), seen = outcome(value_and_grad(f), x)
+                assert seen == asked
+                assert value == pytest.approx(expected)
+                if inside:
+                    right, left = f(x + h), f(x - h)
+                    assert slope == pytest.approx((right - left) / (2 * h), rel=1e-6)
+
+
+class Looks(Lends):
+    @property
+    def __array_interface__(self):
+        return dict(self.a.__array_interface__)
+
+
+class Keeps(Lends):
+    @property
+    def __array_interface__(self):
+        self.kept = self.a.__array_interface__
+        return self.kept
+
+
+@pytest.mark.parametrize("kind", [Looks, Keeps])
+def test_what_an_array_lends_is_looked_at_by_numpy_alone(kind):
+    lender = kind(np.ones(3))
+    with pytest.raises(TraceError, match=r"hands out its memory.*\nindex the array itself"):
+        value_and_grad(lambda x: np.asarray(kind(np.ones(3) * x)).sum())(2.0)
+    with pytest.raises(TraceError, match=r"hands out its memory.*\nindex the array itself"):
+        value_and_grad(lambda x: np.asarray(lender).sum() * x)(2.0)

@@ -1,5 +1,6 @@
 """Lists, tuples and dicts with methods of their own, given to C code: some of it asks them, some does not."""
 
+import collections
 import functools
 import itertools
 import math
@@ -255,3 +256,80 @@ def test_what_is_unpacked_with_a_star_is_asked_for_an_iterator_again(f, kind, on
         for k in range(6):
             assert value_and_grad(lambda x: f(x, seen))(1.5 + k)[0] == f(1.5 + k, plain)
             assert vars(seen) == vars(plain)
+
+
+grown = {"weight": 1.0}
+
+
+class Drawn:
+    def __init__(self, values):
+        self.values = iter(values)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        log.append("next")
+        grown["weight"] = grown["weight"] * 1.5
+        return next(self.values)
+
+
+class GivesAnother:
+    """Its iterator is an object of another class, of which C code hears when it runs."""
+
+    def __init__(self, *values):
+        self.values = values
+
+    def __iter__(self):
+        return Drawn(self.values)
+
+
+class Alike:
+    def __init__(self, number):
+        self.number = number
+
+    def __eq__(self, other):
+        log.append("equal")
+        grown["weight"] = grown["weight"] * 2.0
+        return self.number == other
+
+    __hash__ = None
+
+
+class GivesItems:
+    def __getitem__(self, i):
+        if i == 3:
+            raise IndexError
+        return Alike(i)
+
+
+TAKING = [
+    lambda: {1.0}.issubset(GivesAnother(2.0, 1.0)),
+    lambda: {1.0}.issuperset(GivesAnother(1.0, 2.0)),
+    lambda: {3.0}.isdisjoint(GivesAnother(1.0, 2.0)),
+    lambda: len(collections.Counter(GivesAnother(1.0, 2.0))),
+    lambda: operator.countOf(GivesAnother(1.0, 2.0), 2.0),
+    lambda: operator.countOf(GivesItems(), 2),
+    lambda: operator.indexOf(GivesItems(), 1),
+]
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("number", range(len(TAKING)))
+def test_what_methods_give_to_c_code_has_methods_that_are_followed(number, on):
+    def f(x):
+        grown["weight"] = x
+        return x * TAKING[number]() + grown["weight"]
+
+    def outcome(ask, x):
+        log.clear()
+        return ask(x), [*log]
+
+    with jit(on):
+        for k in range(6):
+            x = 1.5 + k
+            expected, asked = outcome(f, x)
+            (value, slope), seen = outcome(value_and_grad(f), x)
+            assert value == expected
+            assert seen == asked
+            assert slope == pytest.approx(expected / x)
