@@ -98,7 +98,7 @@ from .plain_calls import as_caller, plain_call, plain_name, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import as_known, born, has_box, operand, performed, raised, record, see_inside
-from .renewal import renew
+from .renewal import declared
 from .session import Tracer
 from .slots import is_object, is_python, special
 from .structure import attributes
@@ -363,7 +363,7 @@ def primitive(
             with unannounced.Unseen(tracer, site, fn, args, kwargs, declared=True) as unseen:
                 return unseen.given(computed(tracer, site, fn, rule, args, kwargs, objects, users))
         finally:
-            renew(tracer)
+            declared(tracer)
     if not (rule.pure and rule.pure_forward) or hasattr(rule.function, "numeric"):
         with unannounced.Unseen(tracer, site, fn, args, kwargs) as unseen:
             return unseen.given(computed(tracer, site, fn, rule, args, kwargs, objects, users))

@@ -382,8 +382,9 @@ def tied_box(tracer: Tracer, site: Site, box: Box, seal: Sealed | Held) -> Box:
     if isinstance(seal, Held):
         fn = Unfollowed(
             seal.name,
-            f"{places.blame(site)}: what {seal.name} gives depends on traced values that it was given before, or that "
-            "lie in its memory, and cannot be followed\nkeep them in a list, a dict or an array",
+            seal.reason
+            or f"{places.blame(site)}: what {seal.name} gives depends on traced values that it was given before, or "
+            "that lie in its memory, and cannot be followed\nkeep them in a list, a dict or an array",
         )
     if not others:
         return box

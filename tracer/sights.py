@@ -202,7 +202,7 @@ def resumed(tracer: Tracer, iterator: Any, step: Callable[[], Any]) -> Any:
     try:
         return step()
     finally:
-        meaning.renewal.renew(tracer)
+        meaning.renewal.renew(tracer, meaning.renewal.Left(tracer, sources))
 
 
 class Shown:
@@ -242,6 +242,17 @@ def shown(tracer: Tracer, window: Any) -> list[Op]:
         if seen > MOST:
             return put.ops
     return found
+
+
+def put_outside(tracer: Tracer) -> list[Op]:
+    """The ops of all that the run has put outside by now, as far as it may have a derivative."""
+    tape = tracer.tape
+    at, written, ops = tracer.put
+    tracer.put = len(tape.ops), tape.written, ops
+    new = itertools.islice(tape.ops, at, None)
+    if tape.written != written or any(op.kind in ("effect", "input") for op in new):
+        tracer.put = len(tape.ops), tape.written, Put(tracer).ops
+    return tracer.put[2]
 
 
 class Put:
