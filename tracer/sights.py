@@ -22,19 +22,19 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import attributes, border, meaning, places, seals, through, unannounced
+from . import attributes, border, leads, meaning, places, seals, through, unannounced
 from . import shown as memories
 from .arrays import byte_bounds
 from .border import VIEWS, is_iterator
 from .box import BOXES
 from .held import Held, hold
-from .kinds import PROXIES, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict
+from .kinds import PROXIES, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict, static
 from .reads import HEAP_TYPE, Place
 from .record import stored
 from .remembered import names_in, own_code
 from .session import Tracer
 from .structure import is_container
-from .tape import Op, Site, ops_in
+from .tape import Op, Site, fn_name, ops_in
 
 SIGHTS = frozenset((*VIEWS, types.MappingProxyType, types.CellType))
 BUFFERS = (memoryview, np.flatiter, np.nditer)
@@ -167,8 +167,16 @@ def is_taken_from(value: Any) -> bool:
 
 def note_code(tracer: Tracer, window: Any) -> None:
     """Code that goes on behind the tracer's back, where an iterator outside is asked for its next item."""
-    if is_window(window) and runs_code(window):
+    if runs_code(window) if is_window(window) else is_reader(window):
         tracer.resuming[id(window)] = window
+
+
+def is_reader(value: Any) -> bool:
+    """Whether something is an iterator in C that is none of Python's own, and may ask code of the user's for items."""
+    kind = type(value)
+    if is_one_of(kind, PLAIN) or type(static(kind, "__next__")) is not types.WrapperDescriptorType:
+        return False
+    return leads.leads_to_users(None, (value,))
 
 
 def runs_code(window: Any) -> bool:
@@ -203,6 +211,26 @@ def resumed(tracer: Tracer, iterator: Any, step: Callable[[], Any]) -> Any:
         return step()
     finally:
         meaning.renewal.renew(tracer, meaning.renewal.Left(tracer, sources))
+
+
+def unseen(
+    tracer: Tracer, site: Site, fn: Any, given: Iterable[Any], step: Callable[[], Any]
+) -> Any:
+    """``step()``, in which C code may run code of the user's that it finds in what it is ``given``.
+
+    The special methods of objects, also in containers, are run as twins: these are not asked about.
+    """
+    if not leads.leads_to_users(None, [x for x in given if not leads.is_open(x)]):
+        return step()
+    if tracer.reads is not None:
+        tracer.reads.problem(f"{fn_name(fn)} may wait, or let other code run", site)
+    unannounced.may_write(tracer, site, fn, put_outside(tracer))
+    if tracer.cells_known:
+        through.write_cells(tracer)
+    try:
+        return step()
+    finally:
+        meaning.renewal.renew(tracer)
 
 
 class Shown:
