@@ -450,8 +450,9 @@ def operate(tracer: Any, site: Site, op: Any, args: tuple[Any, ...], operands: A
             tracer.reads.rounded(args, site)
     origin = behind(tracer, site, *args) if formats else found(tracer, *args)
     given = [bare(x) for x in operands or args]
-    value = meaning.sights.unseen(
-        tracer, site, op, given, lambda: meaning.escape.watched(op, given, {}, site)
+    sights = meaning.sights
+    value = sights.unseen(
+        tracer, site, op, sights.closed(given), lambda: meaning.escape.watched(op, given, {}, site)
     )
     if is_container(value):  # of the very items of lists and tuples
         return value

@@ -187,7 +187,7 @@ def runs_code(window: Any) -> bool:
         kind = type(x)
         if kind is types.GeneratorType or (x is window and flags_of(kind) & HEAP_TYPE):
             return True
-        if not is_iterator(x):
+        if not (kind is tuple or is_iterator(x)):  # a zip has a tuple of iterators
             continue
         for y in gc.get_referents(x):
             if not isinstance(y, type) and (callable(y) or flags_of(type(y)) & HEAP_TYPE):
@@ -216,11 +216,8 @@ def resumed(tracer: Tracer, iterator: Any, step: Callable[[], Any]) -> Any:
 def unseen(
     tracer: Tracer, site: Site, fn: Any, given: Iterable[Any], step: Callable[[], Any]
 ) -> Any:
-    """``step()``, in which C code may run code of the user's that it finds in what it is ``given``.
-
-    The special methods of objects, also in containers, are run as twins: these are not asked about.
-    """
-    if not leads.leads_to_users(None, [x for x in given if not leads.is_open(x)]):
+    """``step()``, in which code that runs as it is may run code of the user's that it finds in what it is ``given``."""
+    if not leads.leads_to_users(None, given):
         return step()
     if tracer.reads is not None:
         tracer.reads.problem(f"{fn_name(fn)} may wait, or let other code run", site)
@@ -270,6 +267,11 @@ def shown(tracer: Tracer, window: Any) -> list[Op]:
         if seen > MOST:
             return put.ops
     return found
+
+
+def closed(given: Iterable[Any]) -> list[Any]:
+    """Those of what C code is given whose special methods are not run as twins, as those of objects are."""
+    return [x for x in given if not leads.is_open(x)]
 
 
 def put_outside(tracer: Tracer) -> list[Op]:
@@ -398,7 +400,9 @@ def within(x: Any) -> Iterable[Any]:
     if isinstance(x, types.ModuleType):
         return () if is_library(x.__name__) else (Scope(own_dict(x), tuple(own_dict(x))),)
     if isinstance(x, type):
-        own = not is_library(x.__module__) and flags_of(x) & HEAP_TYPE
+        own = flags_of(x) & HEAP_TYPE and (
+            not is_library(x.__module__) or leads.has_users_code(x)  # made by somebody's metaclass
+        )
         return (*mro_of(x), *own_dict(x).values()) if own else ()
     if isinstance(x, memoryview):
         return (x.obj,)
