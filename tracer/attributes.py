@@ -28,6 +28,7 @@ from .box import BOXES, ArrayBox, Box
 from .detours import code_of
 from .effects import effect
 from .errors import TraceError
+from .held import Held
 from .holders import held, hold
 from .intrinsic import intrinsic
 from .kinds import (
@@ -53,7 +54,7 @@ from .shown import C_DATA
 from .slots import accessor
 from .structure import is_container
 from .tails import Tail
-from .tape import Site
+from .tape import Site, ops_in
 from .text import PRIVATE, TEXTS, bare
 
 PLAIN = frozenset(
@@ -749,11 +750,32 @@ def leaf(
         named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
         owner = attribute(obj, "__name__") if named else type(obj).__name__
         traced = meaning.boxing.enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
+        if entry is not None:
+            traced = left_by_others(tracer, name, entry[2], traced)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced
     if is_traced_array(value) or (is_container(value) and id(value) in tracer.shadows):
         return meaning.boxing.enter(tracer, value, name)
     return value
+
+
+def left_by_others(tracer: Tracer, name: str, before: Any, now: Any) -> Any:
+    """What code behind the run's back has set an attribute or a global to: it may be made of what the run put there."""
+    put = ops_in([stored(before, [])]) if has_box(before) else ()
+    ops = [op for op in put if tracer.dependence.has(op)]
+    if not ops:
+        return now
+    reason = meaning.renewal.lost(f"{name!r}")
+    held = Held(name, lambda: ops, None, reason=reason)
+    return seals.tied_to(tracer, places.user_site(), held, now)
+
+
+def forget_changed(tracer: Tracer) -> None:
+    """What others have set attributes to has no derivative."""
+    for (owner, name), (obj, plain, value) in [*tracer.overlay.items()]:
+        held = (obj if type(obj) is dict else own_dict(obj)) or {}
+        if has_box(value) and held.get(name, plain) is not plain:
+            del tracer.overlay[owner, name]
 
 
 def put(obj: Any, name: str, value: Any) -> None:

@@ -326,6 +326,8 @@ def admit(
             sights.watch(tracer, value, name)
         elif kind is types.MethodType:
             enter_owner(tracer, value)
+        else:
+            sights.note_code(tracer, value)
     elif found := captures(tracer, value, name, place) or seals.sealed(tracer, value, name):
         return found
     if role == "outside" and isinstance(value, shown.SHOWING):

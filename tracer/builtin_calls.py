@@ -38,6 +38,7 @@ from . import (
     protocols,
     scopes,
     seals,
+    sights,
     slots,
     stand_ins,
 )
@@ -635,7 +636,8 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
         protocols.note_digits(tracer, site, x) if type(x) is int else None
     if tracer.tape.undo is not None:
         return None
-    print(*[lower(tracer, x) for x in args], **{k: lower(tracer, x) for k, x in kwargs.items()})
+    plain, how = [lower(tracer, x) for x in args], {k: lower(tracer, x) for k, x in kwargs.items()}
+    sights.unseen(tracer, site, print, (file,), lambda: print(*plain, **how))
     if tracer.reads is not None and not shows_alike(args):
         tracer.reads.problem(
             "a container of traced values that is no list, tuple or dict is printed", site

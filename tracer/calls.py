@@ -98,7 +98,7 @@ from .plain_calls import as_caller, plain_call, plain_name, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import as_known, born, has_box, operand, performed, raised, record, see_inside
-from .renewal import renew
+from .renewal import declared
 from .session import Tracer
 from .slots import is_object, is_python, special
 from .structure import attributes
@@ -365,7 +365,7 @@ def primitive(
             with unannounced.Unseen(tracer, site, fn, args, kwargs, declared=True) as unseen:
                 return unseen.given(computed(tracer, site, fn, rule, args, kwargs, objects, users))
         finally:
-            renew(tracer)
+            declared(tracer)
     if not (rule.pure and rule.pure_forward) or hasattr(rule.function, "numeric"):
         with unannounced.Unseen(tracer, site, fn, args, kwargs) as unseen:
             return unseen.given(computed(tracer, site, fn, rule, args, kwargs, objects, users))
@@ -673,11 +673,17 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
                 args = (args[0], *map(plain_key, args[1:]))
         must_be_seen(tracer, site, fn, args)
         tracer.unseen += 1
-        try:
+
+        def go() -> Any:
             if tracer.reads is None:
-                result = as_caller(fn, args, kwargs)
+                return as_caller(fn, args, kwargs)
+            return note_untraced(tracer, site, fn, args, kwargs)
+
+        try:
+            if runs_what_it_is_given(fn):
+                result = meaning.sights.unseen(tracer, site, fn, given, go)
             else:
-                result = note_untraced(tracer, site, fn, args, kwargs)
+                result = go()
         finally:
             tracer.unseen -= 1
             if root_of(fn) in OF_WARNINGS:
@@ -717,6 +723,14 @@ VALUES = frozenset(("defaults", "namespace"))  # which makers of classes are giv
 
 # What looks at nothing, of the packages whose other functions look at more than their arguments, or change something.
 BLIND = frozenset(("cast", "overload", "assert_never", "assert_type", "final"))
+
+
+def runs_what_it_is_given(fn: Any) -> bool:
+    """Whether a function about modules, classes or functions is one that calls some, and not of an Enum or the like."""
+    root = root_of(fn)
+    if root == "inspect":
+        return not sees_signatures(fn)
+    return root == "types" or (root in ("importlib", "typing") and fn.__qualname__ not in BLIND)
 
 
 def note_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:

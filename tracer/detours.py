@@ -6,13 +6,16 @@ import functools
 import inspect
 import threading
 import types
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from . import meaning, rewrite
 from .active import active
-from .kinds import MISSING, isinstance
-from .places import LIBRARY, OURS
+from .kinds import MISSING, attribute, isinstance, static
+from .places import LIBRARY, OURS, is_library
 
 ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
@@ -46,6 +49,18 @@ def finalized(tracer: Any, method: Any) -> None:
     known = tracer.finalizers
     if type(method) is types.FunctionType and not any(x.method is method for x in known):
         detours.take([Detour(method)], known)
+
+
+def registered(tracer: Any) -> None:
+    """Let the user's functions that NumPy calls for an error, or Python for a warning, run their twins as well."""
+    for handler in (np.geterrcall(), warnings.showwarning):
+        if handler is not None:
+            log = static(type(handler), "write")  # of an object that is a log
+            for method in (attribute(handler, "__func__", handler), log):
+                if type(method) is types.FunctionType and not is_library(
+                    code_of(method).co_filename
+                ):
+                    finalized(tracer, method)
 
 
 class Detours:

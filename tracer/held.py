@@ -19,11 +19,15 @@ class Held:
         current: Callable[[], list[Op]],
         thing: Any,
         arrays: Iterable[ArrayBox] = (),
+        reason: str | None = None,
     ) -> None:
         self.name = name
         self.current = current
         self.thing = thing  # as long as it lives, its id is no other's
         self.arrays = arrays  # that it may have kept, and may write to
+        self.reason = (
+            reason  # what to tell who asks for a derivative, where it is not the thing that gives
+        )
 
 
 def hold(tracer: Any, held: Held) -> None:

@@ -449,7 +449,11 @@ def operate(tracer: Any, site: Site, op: Any, args: tuple[Any, ...], operands: A
         if op.__name__.strip("_") not in COMPARING:
             tracer.reads.rounded(args, site)
     origin = behind(tracer, site, *args) if formats else found(tracer, *args)
-    value = meaning.escape.watched(op, [bare(x) for x in operands or args], {}, site)
+    given = [bare(x) for x in operands or args]
+    sights = meaning.sights
+    value = sights.unseen(
+        tracer, site, op, sights.closed(given), lambda: meaning.escape.watched(op, given, {}, site)
+    )
     if is_container(value):  # of the very items of lists and tuples
         return value
     value = traced(tracer, site, op, value, origin, before)

@@ -26,7 +26,7 @@ import numpy as np
 from ..rules.numpy_random import served
 from ..rules.signatures import has_out
 from ..rules.words import with_article
-from . import frames, meaning, operators, rewrite, unannounced
+from . import frames, meaning, operators, rewrite, sights, unannounced
 from .arrays import is_traced_array, window
 from .border import STAND_INS, is_constant, reflected
 from .box import BOXES, ArrayBox, Box
@@ -37,7 +37,8 @@ from .errors import NoRuleError, TraceError
 from .escape import callbacks_in
 from .handed import PICKLERS, Handed, found_behind, home_of, look_at_addresses
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
-from .kinds import attribute, flags_of, has_dict, has_special, is_one_of, isinstance
+from .kinds import attribute, flags_of, has, has_dict, has_special, is_one_of, isinstance
+from .leads import leads_to_users
 from .marks import (
     Reading,
     behind,
@@ -66,7 +67,7 @@ from .purity import is_draw, is_pure, is_random, looks_only, may_change, may_wai
 from .reads import HEAP_TYPE, MISSING, Reads, static
 from .record import append, born, finish, has_box, operand, performed, raised, see_inside
 from .rehearsal import must_be_certain
-from .renewal import refresh, renew
+from .renewal import Left, refresh, renew
 from .session import Tracer
 from .shown import enters, holders, shows
 from .slots import is_object, plain_of
@@ -128,6 +129,8 @@ class Call:
             origin = stream if origin is None else joined([origin, stream])
         self.args, self.origin = args, origin
         self.pure = is_pure(fn)
+        # whether code of the user's may run in it of which the run sees nothing
+        self.runs = leads_to_users(fn, (*self.args, *kwargs.values()))
 
     def problem(self, why: str) -> None:
         """Note why no program will stand for this call."""
@@ -135,9 +138,13 @@ class Call:
             self.tracer.reads.problem(why, self.site)
 
     def note_writer(self, sources: Iterable[Op]) -> None:
-        """Note that the call may write to arrays that it is not given."""
-        if not (self.pure or looks_only(self.fn) or is_known(self.fn)):
-            unannounced.may_write(self.tracer, self.site, self.fn, sources)
+        """Note that the call may write to arrays that it is not given, and do anything else if it runs such code."""
+        if self.runs:
+            self.problem(f"{fn_name(self.fn)} may wait, or let other code run")
+            sources = [*sources, *sights.put_outside(self.tracer)]
+        elif self.pure or looks_only(self.fn) or is_known(self.fn):
+            return
+        unannounced.may_write(self.tracer, self.site, self.fn, sources)
 
     # Without traced values
 
@@ -159,7 +166,7 @@ class Call:
             value = again(tracer, site, fn, plain_args, options, self.pure, self.asked)
             handed.written((), {})
         refresh(tracer, args, lambda x: enter(tracer, x, "made") if is_traced_array(x) else x)
-        if not looks_only(fn):
+        if self.runs or not looks_only(fn):
             renew(tracer)
         result = born(tracer, site, fn, tuple(plain_args), options, value, self.pure)
         said = len(tracer.tape.ops) > start or (value is None and tracer.reads is not None)
@@ -171,6 +178,8 @@ class Call:
                 "draw the numbers outside, and pass them as an argument",
             )
         self.keep_texts(value)
+        if has(type(value), "__next__"):
+            sights.note_code(tracer, value)
         if type(value) is memoryview:  # of an object that has arrays of its own
             enters(tracer, value)
         return self.marked(handed.tied(result), began)
@@ -234,7 +243,9 @@ class Call:
             return record_opaque(tracer, site, fn, operands, options, x, []) if followed(x) else x
 
         refresh(tracer, args, changed)
-        if not looks_only(fn):
+        if self.runs:
+            renew(tracer, Left(tracer, [*sources, *sights.put_outside(tracer)]))
+        elif not looks_only(fn):
             renew(tracer, changed)
         self.operands = operands, options
         self.boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]

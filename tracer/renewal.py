@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..rules.words import with_article
-from . import attributes
+from . import attributes, meaning, places, seals
 from .border import STAND_INS, is_held
 from .box import BOXES
 from .boxing import enter
 from .frames import MUTABLE
+from .held import Held
 from .kinds import is_one_of, isinstance
 from .session import Tracer
 from .structure import is_container
+from .tape import Op
 from .through import read_cells
 
 # A loop may wait for what another thread, or a handler of signals, is to change: at so many heads it looks again.
@@ -69,12 +71,48 @@ def refresh(
         refresh(tracer, elements, made, seen)
 
 
+class Left:
+    """Makes what the run sees of what code behind its back has left somewhere outside.
+
+    It may have been computed from what the run has put outside before: the ``sources``, which are all if not told.
+    """
+
+    def __init__(self, tracer: Tracer, sources: Iterable[Op] | None = None) -> None:
+        self.tracer, self.sources = tracer, sources
+        self.held: Held | None = None
+
+    def __call__(self, x: Any) -> Any:
+        if self.held is None:  # before the first is brought up to date
+            tracer = self.tracer
+            put = meaning.sights.put_outside(tracer) if self.sources is None else self.sources
+            ops = [op for op in put if tracer.dependence.has(op)]
+            self.held = Held("untraced code", lambda: ops, self, reason=lost("a container"))
+        if not self.held.current():
+            return enter(self.tracer, x, "made")
+        return seals.behind(self.tracer, x, "made", self.held)
+
+
+def lost(what: str) -> str:
+    """What to tell who asks for a derivative by what code behind the run's back has left somewhere."""
+    return (
+        f"{places.blame(places.user_site())}: code that is not traced has changed {what} outside, and may have "
+        "computed that from traced values, whose derivative would be lost\n"
+        "change it in the traced function, or let that code work on what the traced function does not write to"
+    )
+
+
+def declared(tracer: Tracer) -> None:
+    """The same after code of which it is declared that nothing has a derivative that it computes."""
+    renew(tracer, lambda x: enter(tracer, x, "made"))
+    attributes.forget_changed(tracer)
+
+
 def renew(tracer: Tracer, made: Callable[[Any], Any] | None = None) -> None:
     """Bring shadows up to date with containers that code behind the tracer's back has changed.
 
-    ``made(x)`` is what the traced function sees of a value that was put there; else it comes in from outside.
+    ``made(x)`` is what the traced function sees of a value that was put there.
     """
-    made = (lambda x: enter(tracer, x, "made")) if made is None else made
+    made = Left(tracer) if made is None else made
     for shadow, original in list(tracer.originals.values()):
         before = tracer.before.get(id(shadow))
         if before is None or original is shadow or id(original) in tracer.behind:

@@ -20,7 +20,7 @@ from .active import active
 from .arrays import kept_copy, owner_of
 from .boxing import admit, enter
 from .depth import depth, recursion_limit, room
-from .detours import detours
+from .detours import detours, registered
 from .errors import TraceError
 from .intrinsic import behind
 from .kinds import HEAP_TYPE, attribute, flags_of, is_one_of, isinstance, own_dict, static
@@ -183,6 +183,7 @@ def run(
     surroundings.enter()
     settled = False
     try:
+        registered(tracer)
         result = calls.call(tracer, NOWHERE, f, tuple(boxed), keywords)
         if tracer.refusal is not None:  # whatever the program has made of it
             raise tracer.refusal

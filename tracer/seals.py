@@ -375,16 +375,20 @@ def tied_to(tracer: Tracer, site: Site, seal: Sealed | Held, result: Any) -> Any
     return tied_box(tracer, site, result, seal)
 
 
+def reason(site: Site, seal: Held) -> str:
+    """What to tell who asks for a derivative by what a thing gives."""
+    return seal.reason or (
+        f"{places.blame(site)}: what {seal.name} gives depends on traced values that it was given before, or that "
+        "lie in its memory, and cannot be followed\nkeep them in a list, a dict or an array"
+    )
+
+
 def tied_box(tracer: Tracer, site: Site, box: Box, seal: Sealed | Held) -> Box:
     """The same number or array, into which something behind the seal went."""
     fn: Any = tied
     others = tokens(tracer, seal)
     if isinstance(seal, Held):
-        fn = Unfollowed(
-            seal.name,
-            f"{places.blame(site)}: what {seal.name} gives depends on traced values that it was given before, or that "
-            "lie in its memory, and cannot be followed\nkeep them in a list, a dict or an array",
-        )
+        fn = Unfollowed(seal.name, reason(site, seal))
     if not others:
         return box
     op = append(tracer.tape, fn, (box.op, *others), {}, box.value, site)

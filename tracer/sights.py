@@ -22,19 +22,19 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import attributes, border, meaning, places, seals, through, unannounced
+from . import attributes, border, leads, meaning, places, seals, through, unannounced
 from . import shown as memories
 from .arrays import byte_bounds
 from .border import VIEWS, is_iterator
 from .box import BOXES
 from .held import Held, hold
-from .kinds import PROXIES, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict
+from .kinds import PROXIES, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict, static
 from .reads import HEAP_TYPE, Place
 from .record import stored
 from .remembered import names_in, own_code
 from .session import Tracer
 from .structure import is_container
-from .tape import Op, Site, ops_in
+from .tape import Op, Site, fn_name, ops_in
 
 SIGHTS = frozenset((*VIEWS, types.MappingProxyType, types.CellType))
 BUFFERS = (memoryview, np.flatiter, np.nditer)
@@ -167,8 +167,16 @@ def is_taken_from(value: Any) -> bool:
 
 def note_code(tracer: Tracer, window: Any) -> None:
     """Code that goes on behind the tracer's back, where an iterator outside is asked for its next item."""
-    if is_window(window) and runs_code(window):
+    if runs_code(window) if is_window(window) else is_reader(window):
         tracer.resuming[id(window)] = window
+
+
+def is_reader(value: Any) -> bool:
+    """Whether something is an iterator in C that is none of Python's own, and may ask code of the user's for items."""
+    kind = type(value)
+    if is_one_of(kind, PLAIN) or type(static(kind, "__next__")) is not types.WrapperDescriptorType:
+        return False
+    return leads.leads_to_users(None, (value,))
 
 
 def runs_code(window: Any) -> bool:
@@ -179,7 +187,7 @@ def runs_code(window: Any) -> bool:
         kind = type(x)
         if kind is types.GeneratorType or (x is window and flags_of(kind) & HEAP_TYPE):
             return True
-        if not is_iterator(x):
+        if not (kind is tuple or is_iterator(x)):  # a zip has a tuple of iterators
             continue
         for y in gc.get_referents(x):
             if not isinstance(y, type) and (callable(y) or flags_of(type(y)) & HEAP_TYPE):
@@ -197,6 +205,23 @@ def resumed(tracer: Tracer, iterator: Any, step: Callable[[], Any]) -> Any:
     held = tracer.readable.get(id(iterator))
     sources = held.current() if isinstance(held, Held) else shown(tracer, iterator)
     unannounced.may_write(tracer, places.user_site(), iterator, sources)
+    if tracer.cells_known:
+        through.write_cells(tracer)
+    try:
+        return step()
+    finally:
+        meaning.renewal.renew(tracer, meaning.renewal.Left(tracer, sources))
+
+
+def unseen(
+    tracer: Tracer, site: Site, fn: Any, given: Iterable[Any], step: Callable[[], Any]
+) -> Any:
+    """``step()``, in which code that runs as it is may run code of the user's that it finds in what it is ``given``."""
+    if not leads.leads_to_users(None, given):
+        return step()
+    if tracer.reads is not None:
+        tracer.reads.problem(f"{fn_name(fn)} may wait, or let other code run", site)
+    unannounced.may_write(tracer, site, fn, put_outside(tracer))
     if tracer.cells_known:
         through.write_cells(tracer)
     try:
@@ -242,6 +267,22 @@ def shown(tracer: Tracer, window: Any) -> list[Op]:
         if seen > MOST:
             return put.ops
     return found
+
+
+def closed(given: Iterable[Any]) -> list[Any]:
+    """Those of what C code is given whose special methods are not run as twins, as those of objects are."""
+    return [x for x in given if not leads.is_open(x)]
+
+
+def put_outside(tracer: Tracer) -> list[Op]:
+    """The ops of all that the run has put outside by now, as far as it may have a derivative."""
+    tape = tracer.tape
+    at, written, ops = tracer.put
+    tracer.put = len(tape.ops), tape.written, ops
+    new = itertools.islice(tape.ops, at, None)
+    if tape.written != written or any(op.kind in ("effect", "input") for op in new):
+        tracer.put = len(tape.ops), tape.written, Put(tracer).ops
+    return tracer.put[2]
 
 
 class Put:
@@ -359,7 +400,9 @@ def within(x: Any) -> Iterable[Any]:
     if isinstance(x, types.ModuleType):
         return () if is_library(x.__name__) else (Scope(own_dict(x), tuple(own_dict(x))),)
     if isinstance(x, type):
-        own = not is_library(x.__module__) and flags_of(x) & HEAP_TYPE
+        own = flags_of(x) & HEAP_TYPE and (
+            not is_library(x.__module__) or leads.has_users_code(x)  # made by somebody's metaclass
+        )
         return (*mro_of(x), *own_dict(x).values()) if own else ()
     if isinstance(x, memoryview):
         return (x.obj,)

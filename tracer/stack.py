@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from . import sights
 from .handlers import handles
 from .holders import hold
 from .kinds import isinstance
@@ -102,7 +103,8 @@ def _format_stack(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 def _print_stack(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     given = dict(zip(("f", "limit", "file"), args, strict=False)) | kwargs
     file = lower(tracer, given.pop("file", None))
-    traceback.print_list(extracted(tracer, site, **given), file=file)
+    found = extracted(tracer, site, **given)
+    sights.unseen(tracer, site, print, (file,), lambda: traceback.print_list(found, file=file))
 
 
 @handles(traceback.walk_stack)
