@@ -62,7 +62,7 @@ def is_open(x: Any) -> bool:
 
 def reaches(todo: list[Any]) -> bool:
     """Whether code of the user's can be reached from these."""
-    seen = set()
+    seen: set[int] = set()
     while todo and len(seen) < MOST:
         x = todo.pop()
         kind = type(x)
