@@ -787,14 +787,19 @@ def unpack(site: Site) -> Hook:
     return taken_apart(site, protocols.iterate_object)
 
 
+TAKEN_APART = {
+    stand_ins.ObjectIterator: stand_ins.TakenApart,
+    stand_ins.MeasuredIterator: stand_ins.MeasuredTakenApart,
+}
+
+
 def unpack_rest(site: Site) -> Hook:
     whole = unpack(site)
 
     def hook(x: Any) -> Any:
         items = whole(x)
-        if not is_one_of(type(items), (stand_ins.ObjectIterator, stand_ins.MeasuredIterator)):
-            return items
-        return stand_ins.TakenApart(items.tracer, site, items.value)
+        kind = TAKEN_APART.get(type(items))
+        return items if kind is None else kind(items.tracer, site, items.value)
 
     return hook
 

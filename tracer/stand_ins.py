@@ -134,6 +134,16 @@ class TakenApart(ObjectIterator):
         return iterator(self.tracer, self.site, rest)
 
 
+class MeasuredTakenApart(TakenApart):
+    """One that tells how many items are left: it is asked before the list of them is made."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __length_hint__(self) -> Any:
+        return self.size("__length_hint__")
+
+
 def iterator(tracer: Tracer, site: Site, value: Any) -> Any:
     """An iterator that runs twins, in the place of an iterator."""
     if not is_python(special(value, "__next__")):
@@ -361,6 +371,7 @@ STAND_INS |= dict.fromkeys(
         ObjectIterator,
         MeasuredIterator,
         TakenApart,
+        MeasuredTakenApart,
         Iterable,
         Sized,
         Measured,

@@ -333,3 +333,58 @@ def test_what_methods_give_to_c_code_has_methods_that_are_followed(number, on):
             assert value == expected
             assert seen == asked
             assert slope == pytest.approx(expected / x)
+
+
+class Hints:
+    def __init__(self):
+        self.left = 3
+
+    def __iter__(self):
+        log.append("iter")
+        return self
+
+    def __length_hint__(self):
+        log.append("hint")
+        return self.left
+
+    def __next__(self):
+        log.append("next")
+        if not self.left:
+            raise StopIteration
+        self.left -= 1
+        return self.left * 1.0
+
+
+def star_first(values):
+    *some, last = values
+    return some
+
+
+def star_last(values):
+    first, *some = values
+    return some
+
+
+def star_between(values):
+    first, *some, last = values
+    return some
+
+
+MEASURING = [list, tuple, set, frozenset, sorted, star_first, star_last, star_between]
+MEASURING += [lambda v: [*v], lambda v: {*v}, lambda v: {7.0}.union(v), lambda v: {7.0} | set(v)]
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("number", range(len(MEASURING)))
+def test_a_hint_of_a_length_is_asked_for_where_cpython_does(number, on):
+    def f(x):
+        return x * len(MEASURING[number](Hints()))
+
+    with jit(on):
+        for k in range(5):
+            log.clear()
+            expected = f(1.5 + k)
+            asked = [*log]
+            log.clear()
+            assert value_and_grad(f)(1.5 + k)[0] == expected
+            assert log == asked
