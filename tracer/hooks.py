@@ -376,7 +376,7 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
         place = None if reads is None else global_place(reads, scope, name, value)
         traced = enter(tracer, value, name, place)
         if entry is not None:
-            traced = attributes.left_by_others(tracer, name, entry[2], traced)
+            traced = attributes.left_by_others(tracer, name, traced)
         if traced is value and atom:
             if reads is not None:
                 reads.noted[key] = value
