@@ -252,7 +252,7 @@ def call_ex(site: Site) -> Hook:
             return fn(*args, **(kwargs or {}))
         if not protocols.can_be_iterated(args):
             fn(*plain_of(args))  # raises what plain Python raises
-        args = tuple(protocols.iterable(tracer, site, args))
+        args = tuple(protocols.item_by_item(tracer, site, args))
         try:
             return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
         except Exception as error:
@@ -781,7 +781,7 @@ def unpack_rest(site: Site) -> Hook:
 
 
 def spread(site: Site) -> Hook:
-    return taken_apart(site, protocols.iterable)
+    return taken_apart(site, protocols.item_by_item)
 
 
 def taken_apart(site: Site, iterate: Callable[[Tracer, Site, Any], Any]) -> Hook:
