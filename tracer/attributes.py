@@ -54,7 +54,7 @@ from .shown import C_DATA
 from .slots import accessor
 from .structure import is_container
 from .tails import Tail
-from .tape import Site, ops_in
+from .tape import Site
 from .text import PRIVATE, TEXTS, bare
 
 PLAIN = frozenset(
@@ -751,7 +751,7 @@ def leaf(
         owner = attribute(obj, "__name__") if named else type(obj).__name__
         traced = meaning.boxing.enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
         if entry is not None:
-            traced = left_by_others(tracer, name, entry[2], traced)
+            traced = left_by_others(tracer, name, traced)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced
     if is_traced_array(value) or (is_container(value) and id(value) in tracer.shadows):
@@ -759,10 +759,9 @@ def leaf(
     return value
 
 
-def left_by_others(tracer: Tracer, name: str, before: Any, now: Any) -> Any:
+def left_by_others(tracer: Tracer, name: str, now: Any) -> Any:
     """What code behind the run's back has set an attribute or a global to: it may be made of what the run put there."""
-    put = ops_in([stored(before, [])]) if has_box(before) else ()
-    ops = [op for op in put if tracer.dependence.has(op)]
+    ops = [op for op in meaning.sights.put_outside(tracer) if tracer.dependence.has(op)]
     if not ops:
         return now
     reason = meaning.renewal.lost(f"{name!r}")

@@ -1130,7 +1130,14 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
             return structural(tracer, site, cls, args, kwargs)
         boxed = init is not object.__init__ and (has_box(args) or has_box(kwargs))
         if new is object.__new__ and not made_in_c(cls) and not boxed:
-            return type.__call__(cls, *args, **kwargs)
+            if init is object.__init__:
+                return type.__call__(cls, *args, **kwargs)
+            given = (*args, *kwargs.values())
+            made = meaning.sights.unseen(
+                tracer, site, cls, given, lambda: type.__call__(cls, *args, **kwargs)
+            )
+            meaning.sights.note_code(tracer, made)
+            return made
         if cls.__module__ == "typing":
             return as_caller(cls, args, kwargs)
         if issubclass(cls, np.generic) and len(args) == 1 and is_object(args[0]):

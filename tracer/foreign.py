@@ -176,8 +176,9 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     given = (attribute(fn, "__self__"), *args, *kwargs.values())
     source = next((x for x in given if id(x) in tracer.resuming), None)
     result = meaning.sights.resumed(tracer, source, lambda: moved(tracer, site, fn, args, kwargs))
-    if source is not None and (is_iterator(result) or is_generator(result)):
-        tracer.resuming[id(result)] = result  # such as a zip of it
+    for x in result if fn is itertools.tee else (result,):
+        if source is not None and (is_iterator(x) or is_generator(x)):
+            tracer.resuming[id(x)] = x  # such as a zip of it
     return result
 
 

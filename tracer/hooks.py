@@ -263,7 +263,7 @@ def call_ex(site: Site) -> Hook:
             return fn(*args, **(kwargs or {}))
         if not protocols.can_be_iterated(args):
             fn(*plain_of(args))  # raises what plain Python raises
-        args = tuple(protocols.iterable(tracer, site, args))
+        args = tuple(protocols.item_by_item(tracer, site, args))
         try:
             return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
         except Exception as error:
@@ -387,7 +387,7 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
         place = None if reads is None else global_place(reads, scope, name, value)
         traced = enter(tracer, value, name, place)
         if entry is not None:
-            traced = attributes.left_by_others(tracer, name, entry[2], traced)
+            traced = attributes.left_by_others(tracer, name, traced)
         if traced is value and atom:
             if reads is not None:
                 reads.noted[key] = value
@@ -805,7 +805,7 @@ def unpack_rest(site: Site) -> Hook:
 
 
 def spread(site: Site) -> Hook:
-    return taken_apart(site, protocols.iterable)
+    return taken_apart(site, protocols.item_by_item)
 
 
 def taken_apart(site: Site, iterate: Callable[[Tracer, Site, Any], Any]) -> Hook:

@@ -60,11 +60,12 @@ def is_open(x: Any) -> bool:
     return is_one_of(kind, SIZED) or (not is_quiet(x) and has_users_code(kind))
 
 
-def reaches(todo: list[Any]) -> bool:
-    """Whether code of the user's can be reached from these."""
+def reaches(start: list[Any]) -> bool:
+    """Whether code of the user's can be reached from these: what is near is looked at first."""
     seen: set[int] = set()
+    todo = deque(start)
     while todo and len(seen) < MOST:
-        x = todo.pop()
+        x = todo.popleft()
         kind = type(x)
         if id(x) in seen or is_quiet(x) or is_ours(kind):
             continue
@@ -110,9 +111,11 @@ def has_users_code(kind: type) -> bool:
             fn = x.fget if type(x) is property else attribute(x, "__func__", x)
             if type(fn) is types.FunctionType and is_unseen(fn):
                 return True
-        if str(static(base, "__module__")).partition(".")[0] in sys.stdlib_module_names:
+        name = str(static(base, "__module__"))
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if is_library(file) if type(file) is str else name in sys.stdlib_module_names:
             LIBRARY_CLASSES[id(base)] = base
     return False
 
 
-LIBRARY_CLASSES: dict[int, type] = {}  # of the standard library, which have been looked through
+LIBRARY_CLASSES: dict[int, type] = {}  # which have been looked through

@@ -158,7 +158,7 @@ def in_place(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
 def extended(tracer: Tracer, site: Site, method: Any, sequence: Any, values: Any) -> Any:
     """What the native ``__iadd__`` of a sequence makes of it."""
     protocols.looked_at(tracer, site, sequence, values)
-    items = protocols.iterable(tracer, site, values)
+    items = protocols.item_by_item(tracer, site, values)
     return meaning.writers.write_container(tracer, site, method, sequence, (items,), {})
 
 

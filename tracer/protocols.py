@@ -406,7 +406,7 @@ def of_math(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
         elif isinstance(value, tuple):  # which it reads by itself
             items = [*tuple.__iter__(value)]
         else:
-            items = [*tuple(iterable(tracer, site, value))]  # which asks what C code does
+            items = [*tuple(item_by_item(tracer, site, value))]  # which asks what C code does
         return items if fn in MULTIPLYING else [of_math(tracer, site, fn, x) for x in items]
     if not is_object(value) or (fn is math.ldexp and issubclass(type(value), int)):
         return value
@@ -567,6 +567,14 @@ def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
     return marks.iterated(tracer, site, value) if tracer.texts.holders else value
 
 
+def item_by_item(tracer: Tracer, site: Site, value: Any) -> Any:
+    """The same, where the items of an iterator that runs code outside are asked for behind the tracer's back."""
+    items = iterable(tracer, site, value)
+    return (
+        items if id(value) not in tracer.resuming else stand_ins.Resumed(tracer, site, value, items)
+    )
+
+
 def grouper() -> Any:
     _, group = next(itertools.groupby((1,)))
     return group
@@ -692,7 +700,7 @@ def contains(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
         return item in double(kind_of(container), {"__contains__": None})
     if is_python(found):
         return truth(tracer, site, invoke(tracer, site, found, container, item))
-    if found is MISSING and is_asked(container):
+    if found is MISSING and (is_asked(container) or id(container) in tracer.resuming):
         return found_among(tracer, site, container, item)
     if isinstance(container, (str, bytes, bytearray)):
         item = plain_key(item)
@@ -958,7 +966,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
     elif isinstance(container, (list, deque)):
         key = drawn_slice(indices(tracer, site, key))
         if type(key) is slice:
-            value = iterable(tracer, site, value)
+            value = item_by_item(tracer, site, value)
         meaning.writers.write_container(tracer, site, operator.setitem, container, (key, value), {})
     else:
         memory = memory_behind(tracer, container)

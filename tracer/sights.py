@@ -167,8 +167,15 @@ def is_taken_from(value: Any) -> bool:
 
 def note_code(tracer: Tracer, window: Any) -> None:
     """Code that goes on behind the tracer's back, where an iterator outside is asked for its next item."""
-    if runs_code(window) if is_window(window) else is_reader(window):
-        tracer.resuming[id(window)] = window
+    if is_window(window):
+        if runs_code(window):
+            tracer.resuming[id(window)] = window
+    elif is_reader(window):
+        key, resuming = id(window), tracer.resuming
+        try:  # a file is closed when nobody needs it
+            resuming[key] = weakref.ref(window, lambda _: resuming.pop(key, None))
+        except TypeError:
+            resuming[key] = window
 
 
 def is_reader(value: Any) -> bool:

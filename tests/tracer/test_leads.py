@@ -5,6 +5,7 @@ import csv
 import functools
 import io
 import itertools
+import math
 import pickle
 import tokenize
 import traceback
@@ -51,12 +52,83 @@ class Source(io.RawIOBase):
 
 
 class Lines:
+    left = math.inf
+
     def __iter__(self):
         return self
 
     def __next__(self):
+        if not self.left:
+            raise StopIteration
+        self.left -= 1
         count()
         return "1,2"
+
+
+class Texts(io.RawIOBase):
+    left = 2
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        count()
+        self.left -= 1
+        buffer[:4] = b"1,2\n"
+        return 4 if self.left >= 0 else 0
+
+
+def rows():
+    lines = Lines()
+    lines.left = 3
+    return csv.reader(lines)
+
+
+def texts():
+    return io.TextIOWrapper(io.BufferedReader(Texts()))
+
+
+def by_for(make):
+    for _ in make():
+        pass
+
+
+def by_unpacking(make):
+    first, *_ = make()
+    return first
+
+
+def by_adding(make):
+    items = []
+    items += make()
+    return items
+
+
+def by_slice(make):
+    items = [0]
+    items[:] = make()
+    return items
+
+
+def gather(*args):
+    return args
+
+
+WAYS = {
+    "for": by_for,
+    "list": lambda make: list(make()),
+    "unpacking": by_unpacking,
+    "adding": by_adding,
+    "slice": by_slice,
+    "in": lambda make: 7 in make(),
+    "arguments": lambda make: gather(*make()),
+    "display": lambda make: [*make()],
+    "comprehension": lambda make: [x for x in make()],
+    "zip": lambda make: list(zip(make(), range(9), strict=False)),
+    "tee": lambda make: list(itertools.tee(make())[1]),
+    "reduce": lambda make: functools.reduce(lambda a, b: a, make()),
+    "next": lambda make: next(iter(make())),
+}
 
 
 class Counting(io.BytesIO):
@@ -131,6 +203,29 @@ def test_what_it_changes_is_seen(door, mode, error_handler):
         slope = f(1.0)
         STATE["n"] = call
         assert g(2.0 + call) == ((2.0 + call) * slope, slope)
+
+
+@pytest.mark.parametrize("make", [rows, texts])
+@pytest.mark.parametrize("way", WAYS)
+def test_its_items_are_asked_for_in_every_way(way, make, mode):
+    def f(x):
+        before = STATE["n"]
+        WAYS[way](make)
+        return x * (STATE["n"] - before)
+
+    g = value_and_grad(f)
+    slope = f(1.0)
+    for call in range(5):
+        assert g(2.0 + call) == ((2.0 + call) * slope, slope)
+
+
+def test_a_file_is_closed_when_nobody_needs_it(mode):
+    def f(x):
+        raw = Texts()
+        io.TextIOWrapper(io.BufferedReader(raw))
+        return x * raw.closed
+
+    assert value_and_grad(f)(2.0) == (2.0, 1.0)
 
 
 @pytest.mark.parametrize("door", DOORS)

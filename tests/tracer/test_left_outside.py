@@ -23,6 +23,7 @@ class Slotted:
     __slots__ = ("w",)
 
 
+SOMETHING = Thing()
 THING, SLOTTED = Thing(), Slotted()
 
 
@@ -38,6 +39,7 @@ def step(n):
     OTHER["v"] = STATE["w"]
     ITEMS[0] = ITEMS[0] * 1.5
     THING.w = THING.w * 1.5
+    SOMETHING.w = STATE["w"]
     SLOTTED.w = SLOTTED.w * 1.5
     WEIGHT = WEIGHT * 1.5
     return n
@@ -91,6 +93,10 @@ def read_attribute():
     return THING.w
 
 
+def read_another_attribute():
+    return SOMETHING.w
+
+
 def read_slot():
     return SLOTTED.w
 
@@ -99,7 +105,15 @@ def read_global():
     return WEIGHT
 
 
-READS = (read_dict, read_another_dict, read_list, read_attribute, read_slot, read_global)
+READS = (
+    read_dict,
+    read_another_dict,
+    read_list,
+    read_attribute,
+    read_another_attribute,
+    read_slot,
+    read_global,
+)
 
 
 def put(x):
@@ -108,6 +122,7 @@ def put(x):
     OTHER["v"] = 0.0
     ITEMS[0] = x
     THING.w = x
+    SOMETHING.w = 0.0
     SLOTTED.w = x
     WEIGHT = x
 
