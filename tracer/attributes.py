@@ -874,8 +874,9 @@ def assign(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     if (fset := accessible(tracer, found, "fset")) is not MISSING:
         meaning.calls.call(tracer, site, fset, (obj, value), {})
         return
-    if type(found) is property and found.fset is not None and has_box(value):
-        meaning.calls.call(tracer, site, found.fset, (obj, value), {})  # in C
+    in_c = type(found) is property and found.fset is not None and has_box(value)
+    if in_c and is_constant(tracer, stored(value, [])):
+        meaning.calls.call(tracer, site, found.fset, (obj, value), {})
         return
     setter = None if found is MISSING else static(type(found), "__set__")
     if type(setter) is types.FunctionType:

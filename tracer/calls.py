@@ -1132,9 +1132,9 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         if new is object.__new__ and not made_in_c(cls) and not boxed:
             if init is object.__init__:
                 return type.__call__(cls, *args, **kwargs)
-            given = (*args, *kwargs.values())
             made = meaning.sights.unseen(
-                tracer, site, cls, given, lambda: type.__call__(cls, *args, **kwargs)
+                *(tracer, site, cls, (*args, *kwargs.values())),
+                lambda: type.__call__(cls, *args, **kwargs),
             )
             meaning.sights.note_code(tracer, made)
             return made
