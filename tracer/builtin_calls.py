@@ -818,6 +818,7 @@ class Converter:
 
     @intrinsic
     def __init__(self, tracer: Tracer, site: Site, args: Any) -> None:
+        self.args = args
         self.arrays = tuple([call(tracer, site, np.asarray, (x,), {}) for x in args])
         self.scalar_input = tuple(
             [
@@ -847,6 +848,7 @@ class Converter:
 
     @intrinsic
     def wrap(self, array: Any, to_scalar: bool | None = None) -> Any:
+        overrides.must_not_wrap(self.args)
         return array
 
 

@@ -28,7 +28,7 @@ from . import meaning, operators, protocols, slots
 from .box import BOXES, ArrayBox
 from .errors import TraceError, WengertError
 from .kinds import attribute, flags_of, has, is_one_of, isinstance
-from .places import blame, is_library
+from .places import blame, is_library, user_site
 from .reads import HEAP_TYPE, MISSING
 from .session import Tracer
 from .slots import (
@@ -516,6 +516,17 @@ def may_hold_object(values: Any) -> bool:
 MAKERS = frozenset((np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray))
 
 
+def must_not_wrap(values: Any) -> None:
+    """Refuse objects that ask NumPy for its result, to make something else of it."""
+    for x in values:
+        if is_object(x) and type(special(x, "__array_wrap__")) is types.FunctionType:
+            named = with_article(type(x).__name__)
+            raise TraceError(
+                f"{blame(user_site())}: NumPy gives its result to the method __array_wrap__ of {named}, which is not "
+                "followed\ncall it with np.asarray(…) of the object, and make of the result what it is to be"
+            )
+
+
 def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
     """What NumPy takes the arguments for of one of its functions, where objects are among them."""
     if fn in MAKERS and args:
@@ -526,6 +537,8 @@ def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
         return tuple([as_element(tracer, site, x, np.dtype(fn)) for x in args])
     if fn in OF_TYPES:
         return tuple([as_type(tracer, site, x) for x in args])
+    if type(fn) is np.ufunc or type(attribute(fn, "__self__")) is np.ufunc:
+        must_not_wrap(args)
     if type(fn) is np.ufunc:  # of a list it makes an array
         return tuple([as_element(tracer, site, x, None) for x in args])
     how: Any = as_operands if fn in OF_SEVERAL else as_array_or_several

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from wengert import TraceError, jit, value_and_grad
+from wengert import TraceError, grad, jit, value_and_grad
 
 log = []
 CONSTANTS = {
@@ -476,3 +476,31 @@ def test_what_an_array_lends_is_looked_at_by_numpy_alone(kind):
         value_and_grad(lambda x: np.asarray(kind(np.ones(3) * x)).sum())(2.0)
     with pytest.raises(TraceError, match=r"hands out its memory.*\nindex the array itself"):
         value_and_grad(lambda x: np.asarray(lender).sum() * x)(2.0)
+
+
+class Wrapping:
+    """An array with a unit, which asks NumPy for its results."""
+
+    def __init__(self, a, unit="m"):
+        self.a, self.unit = a, unit
+
+    def __array__(self, dtype=None, copy=None):
+        return self.a
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        return Wrapping(array, self.unit)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [np.sin, lambda q: np.add(1.0, q), np.add.reduce, np.cumsum, lambda q: np.round(q, 1)],
+    ids=["ufunc", "second", "reduce", "cumsum", "round"],
+)
+def test_what_asks_numpy_for_its_results_is_refused(fn):
+    with pytest.raises(TraceError, match=r"(?s)__array_wrap__ of a Wrapping.*np\.asarray"):
+        grad(lambda x: fn(Wrapping(x)).a.sum())(np.array([0.25, 0.5]))
+
+
+def test_what_asks_numpy_for_its_results_may_be_made_an_array():
+    slope = grad(lambda x: np.sin(np.asarray(Wrapping(x))).sum())(np.array([0.25, 0.5]))
+    np.testing.assert_array_equal(slope, np.cos([0.25, 0.5]))
