@@ -101,6 +101,8 @@ def operate(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
     in_place = op in INPLACE and is_one_of(type(left), MUTABLE) and not is_object(right)
     if in_place and not is_for_array(op, left, right):
         right = count(right) if is_integer(right) else right
+        if op is operator.iadd and id(right) in tracer.resuming:
+            right = protocols.item_by_item(tracer, site, right)
         if not is_one_of(type(right), BOXES):
             return meaning.writers.write_container(tracer, site, op, left, (right,), {})
     return apply(tracer, site, op, (left, right), {})
