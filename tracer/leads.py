@@ -8,6 +8,7 @@ can tell. It is told by what a callable holds, and what it is given.
 from __future__ import annotations
 
 import gc
+import io
 import sys
 import types
 from collections import deque
@@ -19,15 +20,20 @@ import numpy as np
 from . import rewrite
 from .box import BOXES
 from .detours import code_of
+from .frames import STREAMS
 from .kinds import HEAP_TYPE, IMMUTABLE, attribute, dict_of, flags_of, is_one_of, mro_of, static
 from .places import is_library
 from .text import PRIVATE
 
+# Of what sort the methods of NumPy's generators are, which call nothing.
+DRAW, DRAW_MODULE = type(np.random.Generator.normal), np.random.Generator.__module__
 QUIET = (
     frozenset((int, float, complex, bool, str, bytes, bytearray, type(None), range, slice))
     | frozenset((np.dtype, np.ufunc, types.ModuleType, types.CodeType, type(Ellipsis)))
     | frozenset((types.MethodDescriptorType, types.WrapperDescriptorType, types.FrameType))
     | frozenset(t for t in vars(np).values() if type(t) is type and issubclass(t, np.generic))
+    | frozenset((io.StringIO, io.BytesIO))
+    | STREAMS
     | BOXES
     | PRIVATE
 )
@@ -46,6 +52,8 @@ def leads_to_users(fn: Any, given: Iterable[Any]) -> bool:
 def is_quiet(x: Any) -> bool:
     """Whether it is seen at once that something leads nowhere."""
     kind = type(x)
+    if kind is DRAW:
+        return attribute(x, "__module__") == DRAW_MODULE
     if kind is types.BuiltinFunctionType:
         kind = type(x.__self__)
         return kind is types.ModuleType or is_one_of(kind, QUIET)
