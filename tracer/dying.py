@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..rules.words import with_article
+from . import meaning
 from .border import ATOMS, see
 from .box import BOXES
 from .detours import finalized
@@ -21,7 +22,6 @@ from .kinds import MISSING, Member, is_one_of, isinstance, own_dict, static
 from .session import Tracer
 from .tape import AS_ARGUMENT, Site
 from .through import contents
-from .unboxing import lower
 
 
 def does_more(x: Any) -> bool:
@@ -116,7 +116,7 @@ def let_go_of_variables(tracer: Tracer, site: Site) -> None:
             tracer.cells_held[id(cell)] = GONE
         tracer.tape.untold = f"a variable of an enclosing function is set ({site})", AS_ARGUMENT
         del known
-        cell.cell_contents = tracer.cells_known[id(cell)] = lower(tracer, held)
+        cell.cell_contents = tracer.cells_known[id(cell)] = meaning.unboxing.lower(tracer, held)
 
 
 class Gone:
