@@ -834,7 +834,7 @@ def must_be_seen(tracer: Tracer, site: Site, fn: Any, values: tuple[Any, ...]) -
     if "." in fn.__qualname__:  # of its own objects
         return
     parts = {slot(x) for value in values for x in parts_of_signature(value)}
-    for (owner, name), entry in tracer.overlay.items():
+    for (owner, name), entry in [*tracer.overlay.items()]:
         if owner in parts and leads_to_box(tracer, entry[2]):
             raise TraceError(
                 f"{blame(site)}: inspect.{fn.__name__} would take for a constant what {name} was set to, a traced "

@@ -105,7 +105,7 @@ def let_go_of_variables(tracer: Tracer, site: Site) -> None:
     """The same for variables of enclosing functions that were just set: others wait for the end of the run."""
     if tracer.tape.undo is not None:
         return
-    for cell, shadow in tracer.cells.values():
+    for cell, shadow in [*tracer.cells.values()]:
         known, held = tracer.cells_known.get(id(cell)), contents(shadow)
         if held is MISSING or known is held or not does_more(known):
             continue
@@ -138,7 +138,7 @@ def forget_items(held: Any, ids: set[int]) -> None:
 def hold_weakly(tracer: Tracer, owner: Any) -> None:
     """Know of the attributes of an object only as long as somebody else holds it."""
     space = own_dict(owner)
-    keys = [key for key, entry in tracer.overlay.items() if entry[0] is owner]
+    keys = [key for key, entry in [*tracer.overlay.items()] if entry[0] is owner]
 
     def forget(_: Any) -> None:
         for key in keys:

@@ -271,7 +271,7 @@ def points(x: Any) -> bool:
 def addressed(tracer: Tracer, args: Any) -> list[ArrayBox]:
     """The arrays from outside whose addresses a function of ctypes is given."""
     found = [x for x in map(address, args) if x is not None]
-    boxes = [box for memory in tracer.memories.values() for box in memory.boxes]
+    boxes = [box for memory in [*tracer.memories.values()] for box in memory.boxes]
     ranges = [(byte_bounds(box.value), box) for box in boxes]
     return [box for (low, high), box in ranges if any(low <= x < high for x in found)]
 

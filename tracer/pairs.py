@@ -368,7 +368,7 @@ def note_captured(tracer: Tracer, pair: Pair) -> None:
     rule = known[1] if known is not None else rule
     own = type(rule) is FunctionType and rewrite.is_twin(rule.__code__)
     outside = {id(cell) for cell in rule.__closure__ or ()} if own else set()
-    outside.update([id(shadow) for _, shadow in tracer.cells.values()])
+    outside.update([id(shadow) for _, shadow in [*tracer.cells.values()]])
     pair.captured = [
         Captured(cell if is_replaceable(content) else None, content, arrays)
         for cell, content in variables(pair.pullback, outside, set())
@@ -445,7 +445,7 @@ def written_to(pair: Pair) -> TraceError:
 
 def settle_pairs(tracer: Tracer) -> None:
     """The run has ended: let pullbacks be plain functions again, of plain values and the real variables outside."""
-    outside = {id(shadow): cell for cell, shadow in tracer.cells.values()}
+    outside = {id(shadow): cell for cell, shadow in [*tracer.cells.values()]}
     plain: dict[int, tuple[Any, Any]] = {}
     for pair in tracer.pairs:
         for held in pair.captured:

@@ -87,5 +87,5 @@ for _kind in (PassedOn, Steps):
 
 def end(tracer: Tracer, memo: dict[int, Any]) -> None:
     """What progress bars hold that outlive the run becomes plain."""
-    for one, held in tracer.passed.values():
+    for one, held in [*tracer.passed.values()]:
         one.end(lower(tracer, held, memo, True) if type(one) is PassedOn else None)

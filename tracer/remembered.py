@@ -80,24 +80,24 @@ class Read:
         for cls in mro_of(thing if isinstance(thing, type) else type(thing)):
             self.meet(cls)
             if may_change(cls):  # its special methods run without being named
-                for name in filter(is_special, vars(cls)):
+                for name in filter(is_special, [*vars(cls)]):
                     self.meet(vars(cls)[name])
 
     def changed(self) -> str | None:
         """What is something else now."""
-        for thing, found in self.attributes.values():
+        for thing, found in [*self.attributes.values()]:
             space = space_of(thing)
             for name, before in found.items():
                 if space.get(name, MISSING) is not before and (id(thing), name) not in self.written:
                     return named(thing, name)
-        for thing, before in self.inside.values():
+        for thing, before in [*self.inside.values()]:
             if id(thing) not in self.written and not same_contents(before, contents(thing)):
                 return self.holder(thing)
         return None
 
     def holder(self, container: Any) -> str:
         """Where a container is found."""
-        for thing, found in self.attributes.values():
+        for thing, found in [*self.attributes.values()]:
             for name, value in found.items():
                 if value is container:
                     return named(thing, name)

@@ -397,7 +397,7 @@ def keep_values(tracer: Tracer) -> None:
     """Move the values that the reverse sweep may need out of the arrays that somebody outside can write to."""
     for box in [
         *tracer.exposed,
-        *[box for memory in tracer.memories.values() for box in memory.boxes],
+        *[box for memory in [*tracer.memories.values()] for box in memory.boxes],
     ]:
         for op in box.memory.saved:
             op.value = kept_copy(op.value)

@@ -181,7 +181,7 @@ class Tracer:
 
     def close(self) -> None:
         """The run has ended. What it met lives no longer than in plain Python: nothing is held, nor on a cycle."""
-        for memory in self.memories.values():
+        for memory in [*self.memories.values()]:
             memory.boxes.clear()
         give_back(self.tape)
         if self.loops is not None:

@@ -300,18 +300,18 @@ class Put:
             return [op for op in ops_in([stored(value, [])]) if tracer.dependence.has(op)]
 
         self.named: dict[int, dict[Any, list[Op]]] = {}  # by owner and name
-        for (owner, name), entry in tracer.overlay.items():
+        for (owner, name), entry in [*tracer.overlay.items()]:
             if ops := moving(entry[2]):
                 self.named.setdefault(owner, {})[name] = ops
         self.items: dict[int, list[Op]] = {}  # by container
-        for key, (_, shadow) in tracer.shadows.items():
+        for key, (_, shadow) in [*tracer.shadows.items()]:
             if ops := moving(border.items_of(shadow)):
                 self.items[key] = ops
-        for key, tail in tracer.tails.items():
+        for key, tail in [*tracer.tails.items()]:
             if ops := moving(tail.values):
                 self.items[key] = ops
         self.memories: list[tuple[int, int, list[Op]]] = []  # by addresses
-        for memory in {id(x): x for x in tracer.memories.values()}.values():
+        for memory in {id(x): x for x in [*tracer.memories.values()]}.values():
             if ops := memories.written(tracer, [memory]):
                 for box in memory.boxes:
                     self.memories.append((*byte_bounds(box.value), ops))

@@ -93,7 +93,7 @@ def grown(tracer: Tracer, original: Any, shadow: Any) -> None:
 
 def settle_tails(tracer: Tracer) -> None:
     """Append to the lists what was appended to their tails, and was not appended there at once."""
-    for tail in tracer.tails.values():
+    for tail in [*tracer.tails.values()]:
         for i, x in enumerate(tail.values):
             plain = meaning.unboxing.lower(tracer, x, {}, True)
             if i >= tail.through:

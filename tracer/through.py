@@ -100,7 +100,7 @@ def mirror_of(tracer: Tracer, original: Any) -> Any:
 
 def write_cells(tracer: Tracer) -> None:
     """Let variables of enclosing functions hold the numbers that the run has set them to: C code may call who looks."""
-    for cell, shadow in tracer.cells.values() if tracer.tape.undo is None else ():
+    for cell, shadow in [*tracer.cells.values()] if tracer.tape.undo is None else ():
         if id(cell) not in tracer.cells_known:
             continue
         held = contents(shadow)

@@ -103,7 +103,7 @@ def settle(tracer: Tracer) -> None:
     for escaped in tracer.pending:
         lower(tracer, escaped, memo, True)
     passing.end(tracer, memo)
-    for scope in tracer.scopes.values():
+    for scope in [*tracer.scopes.values()]:
         scope.settle(tracer, memo)
 
 

@@ -320,7 +320,7 @@ def check_effects(tracer: Tracer) -> None:
     for op in tracer.tape.ops:
         if op.kind == "effect" and op.args and type(op.args[0]) is External:
             noted.setdefault(id(op.args[0].value), []).append(op)
-    for shadow, original in tracer.originals.values():
+    for shadow, original in [*tracer.originals.values()]:
         found = tracer.found.get(id(shadow))
         if found is None or not (id(original) in noted or id(original) in tracer.changed):
             continue
