@@ -97,7 +97,7 @@ from .places import (
 from .plain_calls import as_caller, plain_call, plain_name, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import as_known, born, has_box, operand, performed, raised, record, see_inside
+from .record import as_known, born, has_box, met, operand, performed, raised, record, see_inside
 from .renewal import declared
 from .session import Tracer
 from .slots import is_object, is_python, special
@@ -661,7 +661,7 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             for x in args:
                 tracer.reads.looked_into(x, site)
         see_inside(tracer, (*args, *kwargs.values()))
-        return as_caller(fn, args, kwargs)
+        return met(tracer, as_caller(fn, args, kwargs))
     if root_of(fn) in ABOUT_STRUCTURE or fn in CREATORS:
         given = (*args, *kwargs.values())
         names = fn in CREATORS or root_of(fn) == "enum"
@@ -690,7 +690,7 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
                 filters.put_first()
         if tracer.originals:
             meaning.renewal.renew(tracer)
-        result = read_again(tracer, args[:1], result)
+        result = met(tracer, read_again(tracer, args[:1], result))
         origin = None if names else found(tracer, *given)
         if origin is None or isinstance(result, types.ModuleType):
             return result

@@ -80,11 +80,16 @@ def let_go(tracer: Tracer, site: Site, values: Iterable[Any], where: str) -> Non
             op.args = tuple([GONE if id(x) in ids else x for x in op.args])
             tracer.tape.untold = f"what was put outside has died ({site})", AS_ARGUMENT
     for x in dying:
-        finalizer = static(type(x), "__del__")
-        if type(finalizer) is types.FunctionType:
-            see(tracer.outside, x)
-            finalized(tracer, finalizer)
-        hold_weakly(tracer, x)
+        release(tracer, x)
+
+
+def release(tracer: Tracer, x: Any) -> None:
+    """Let one object die when nobody else holds it, and follow what it does then."""
+    finalizer = static(type(x), "__del__")
+    if type(finalizer) is types.FunctionType:
+        see(tracer.outside, x)
+        finalized(tracer, finalizer)
+    hold_weakly(tracer, x)
 
 
 def let_go_of(tracer: Tracer, site: Site, owner: Any, name: str) -> None:
@@ -141,9 +146,11 @@ def hold_weakly(tracer: Tracer, owner: Any) -> None:
     keys = [key for key, entry in [*tracer.overlay.items()] if entry[0] is owner]
 
     def forget(_: Any) -> None:
-        for key in keys:
-            tracer.overlay.pop(key, None)
         tracer.owners.pop(id_of_space, None)
+        for key in keys:
+            entry = tracer.overlay.pop(key, None)
+            if entry is not None and does_more(entry[1]):  # which it may have been the last to hold
+                release(tracer, entry[1])
 
     id_of_space = id(space)
     try:

@@ -13,7 +13,7 @@ import array
 import operator
 from collections import deque
 from collections.abc import Iterable
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from .arrays import (
     save,
 )
 from .border import see
-from .box import ArrayBox, Box
+from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import MUTABLE, items_of, native, valued
 from .held import lent_by
@@ -461,6 +461,20 @@ def born(
     if not pure and not isinstance(value, type) and not callable(value) and has_dict(value):
         if id(value) not in tracer.inside and not is_of_run(fn, value):
             see(tracer.outside, value)  # it may be somebody's own
+    return value
+
+
+def met(tracer: Tracer, value: Any, depth: int = 3) -> Any:
+    """What code gives that runs as it is: an object that the run has not made is somebody's own."""
+    kind = type(value)
+    if kind is GeneratorType:
+        return (met(tracer, x) for x in value)
+    if isinstance(value, (list, tuple, dict)):
+        for x in [*(value.values() if isinstance(value, dict) else value)] if depth else ():
+            met(tracer, x, depth - 1)
+    elif flags_of(kind) & HEAP_TYPE and not isinstance(value, (type, ModuleType)):
+        if not is_one_of(kind, BOXES) and id(value) not in tracer.inside:
+            see(tracer.outside, value)
     return value
 
 

@@ -936,3 +936,28 @@ def test_what_a_variable_of_an_enclosing_function_held_dies_when_it_is_set():
         value = plain(2.0 + i)
         assert value_and_grad(ours)(2.0 + i) == (value, value / (2.0 + i))
         assert log == expected
+
+
+class Linked:
+    """An object that holds the one before it."""
+
+    def __init__(self, log, number, before):
+        self.log, self.number, self.before = log, number, before
+
+    def __del__(self):
+        self.log.append(self.number)
+
+
+def test_what_the_last_one_has_held_dies_with_it():
+    def f(x, world, log):
+        world["top"] = Linked(log, 1, world["top"])
+        world["top"] = Linked(log, 2, world["top"])
+        world["top"] = world["top"].before.before
+        log.append("popped")
+        return x * (1.0 + len(log))
+
+    for i in range(6):
+        expected, log = [], []
+        value = f(2.0 + i, {"top": None}, expected)
+        assert value_and_grad(f)(2.0 + i, {"top": None}, log) == (value, value / (2.0 + i))
+        assert log == expected

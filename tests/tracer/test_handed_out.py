@@ -1,0 +1,87 @@
+"""Objects outside that code hands out which runs as it is: they hold plain values, as all that lies outside."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import weakref
+
+import pytest
+
+from wengert import clear_cache, jit, value_and_grad
+
+
+@pytest.fixture(params=[False, True], ids=["off", "on"], autouse=True)
+def switched(request):
+    clear_cache()
+    with jit(request.param):
+        yield
+
+
+class Account:
+    def __init__(self):
+        self.total = 0.0
+        self.history = []
+
+
+class Kind(enum.Enum):
+    FIRST = 1
+
+
+class Registry:
+    pass
+
+
+ONE = Account()
+WATCHERS = weakref.WeakSet([ONE])
+REGISTRY = Registry()
+REGISTRY.account = ONE
+Kind.FIRST.holder = ONE
+
+
+def with_a_default(account=ONE):
+    return account
+
+
+DOORS = {
+    "weak set": lambda: list(WATCHERS),
+    "iterated": lambda: [x for x in WATCHERS],  # noqa: C416
+    "united": lambda: list(WATCHERS | WATCHERS),
+    "members": lambda: [x for name, x in inspect.getmembers(REGISTRY) if name == "account"],
+    "static": lambda: [inspect.getattr_static(REGISTRY, "account")],
+    "by value": lambda: [Kind(1).holder],
+    "default": lambda: [inspect.signature(with_a_default).parameters["account"].default],
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_they_hold_plain_values(door):
+    def f(x):
+        for account in DOORS[door]():
+            account.total += x
+            account.history.append(x)
+        return ONE.total * x
+
+    total = 0.0
+    ONE.total, ONE.history[:] = 0.0, []
+    for i in range(6):
+        x = 1.0 + i
+        total += x
+        assert value_and_grad(f)(x) == (total * x, total + x)
+        assert type(ONE.total) is float and ONE.total == total
+        assert ONE.history == [1.0 + k for k in range(i + 1)]
+
+
+def test_those_of_the_run_are_its_own():
+    def f(x):
+        account = Account()
+        account.total = x
+        own = weakref.WeakSet()
+        own.add(account)
+        for one in own:
+            one.total = one.total * x
+        return account.total
+
+    for i in range(6):
+        x = 1.0 + i
+        assert value_and_grad(f)(x) == (x * x, 2 * x)
