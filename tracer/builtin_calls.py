@@ -1176,9 +1176,9 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return found
 
     if isinstance(state, dict) and all(own.get(k, MISSING) is x for k, x in list(state.items())):
-        state = seen(state, "own")
+        state = seen(state, "in dict")
     elif isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
-        state = (seen(state[0], "own"), seen(state[1], "attribute"))
+        state = (seen(state[0], "in dict"), seen(state[1], "attribute"))
     return (*result[:2], state, *result[3:])
 
 

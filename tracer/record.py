@@ -42,7 +42,7 @@ from .held import lent_by
 from .kinds import HEAP_TYPE, attribute, flags_of, has_dict, is_one_of, isinstance, static
 from .loops import is_fixed
 from .marks import failed, follow, is_text
-from .places import blame, user_site
+from .places import UNTRACED, blame, user_site
 from .plain_calls import plain_call
 from .session import Tracer
 from .shown import shows
@@ -473,7 +473,8 @@ def met(tracer: Tracer, value: Any, depth: int = 3) -> Any:
         for x in [*(value.values() if isinstance(value, dict) else value)] if depth else ():
             met(tracer, x, depth - 1)
     elif flags_of(kind) & HEAP_TYPE and not isinstance(value, (type, ModuleType)):
-        if not is_one_of(kind, BOXES) and id(value) not in tracer.inside:
+        makes = str(static(kind, "__module__")).partition(".")[0] in UNTRACED  # it may just have
+        if not makes and not is_one_of(kind, BOXES) and id(value) not in tracer.inside:
             see(tracer.outside, value)
     return value
 

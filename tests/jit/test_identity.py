@@ -1,14 +1,18 @@
 """Objects that are told apart by nothing but which they are: a kept program asks for the very same ones."""
 
 import collections
+import copy
 import enum
 import functools
+import gc
 import operator
+import weakref
 
 import numpy as np
 import pytest
 
-from wengert import jit, jvp, linearize, pullback, value_and_grad
+from wengert import clear_cache, jit, jvp, linearize, pullback, value_and_grad
+from wengert.transforms.budget import Budget
 
 
 class Color(enum.Enum):
@@ -297,3 +301,56 @@ def test_a_nan_is_found_where_it_is_the_very_same(sought):
             assert g(x, y) == (f(x, y), 0.0)
         for x, y in [(NAN, NAN), (float("nan"), float("nan")), (1.5, 2.5)]:
             assert g(x, y)[1] == (2.0 if sought(x, y) else 0.0)
+
+
+class Watched:
+    def __init__(self, number):
+        self.number = number
+
+
+MARKS, THINGS = weakref.WeakKeyDictionary(), [Watched(1.0), Watched(2.0)]
+
+
+def marking(x):
+    s = 0.0
+    for thing in THINGS:
+        mark = MARKS.setdefault(thing, {"hits": 0})
+        mark["hits"] += 1
+        s += x * mark["hits"]
+    return s + len(MARKS)
+
+
+def test_what_a_pass_that_was_given_up_has_met_is_held_no_longer(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", True)
+    clear_cache()
+    transformed = value_and_grad(marking)
+    gc.disable()
+    try:
+        for _ in range(10):
+            transformed(1.0)
+        del THINGS[0]
+        assert len(MARKS) == 1
+    finally:
+        gc.enable()
+
+
+class Copied:
+    def __init__(self, k):
+        self.k = k
+
+
+def test_a_copy_has_the_attributes_that_stand_in_the_dict():
+    thing = Copied(2.0)
+
+    def f(x):
+        return x, copy.copy(thing)
+
+    transformed = value_and_grad(f, has_aux=True)
+    try:
+        for i in range(8):
+            if i == 4:
+                Copied.k = property(lambda self: -1.0, lambda self, value: None)
+            (_, made), _ = transformed(2.0)
+            assert vars(made) == {"k": 2.0}
+    finally:
+        del Copied.k

@@ -566,6 +566,12 @@ class Recorder:
             self.block, self.ops, self.i = following, following.ops, 0
         return outcome
 
+    def close(self) -> None:
+        """The pass is over, perhaps in the middle: what it has met is held no longer."""
+        for going in self.open:
+            going.owner = None
+        vars(self).clear()
+
     def finish(self, kind: str, state: Any, values: Sequence[Any]) -> None:
         """The pass ends; ``values`` survive it."""
         block = self.block

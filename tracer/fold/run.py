@@ -123,6 +123,7 @@ class Known:
                 None  # or its traceback would keep alive what it saw
             )
             drawn[:] = [*recorder.log, *recorder.served]
+            recorder.close()
             self.let_go()
 
     def check_kept(self, recorder: Recorder) -> None:
