@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..rules.words import with_article
@@ -17,21 +18,46 @@ from . import meaning
 from .border import ATOMS, see
 from .box import BOXES
 from .detours import finalized
-from .frames import NATIVE
-from .kinds import MISSING, Member, is_one_of, isinstance, own_dict, static
+from .frames import NATIVE, attributes
+from .kinds import HEAP_TYPE, MISSING, Member, flags_of, is_one_of, isinstance, own_dict, static
 from .session import Tracer
 from .tape import AS_ARGUMENT, Site
 from .through import contents
 
+MOST = 100  # things that one may hold
 
-def does_more(x: Any) -> bool:
+
+def held_by(one: Any) -> Iterator[Any]:
+    """An object, and the objects that it holds, the near ones first: those that may die with it."""
+    todo, seen = deque([one]), {id(one)}
+    while todo:
+        x = todo.popleft()
+        kind = type(x)
+        if is_one_of(kind, NATIVE):
+            held = [*(x.values() if isinstance(x, dict) else x)] if x is not one else []
+        else:
+            yield x
+            looked = flags_of(kind) & HEAP_TYPE and not isinstance(x, (type, types.ModuleType))
+            held = [*attributes(x).values()] if looked else []
+        for y in held[: MOST - len(seen)]:
+            if id(y) not in seen and not is_one_of(type(y), QUIET):
+                seen.add(id(y))
+                todo.append(y)
+
+
+QUIET = ATOMS | BOXES | {float, complex}
+
+
+def is_seen_dying(x: Any) -> bool:
     """Whether somebody may see that an object dies: by its ``__del__`` (a file has one), or by a weak reference."""
-    kind = type(x)
-    if is_one_of(kind, ATOMS) or is_one_of(kind, BOXES) or is_one_of(kind, NATIVE):
-        return False
-    if static(kind, "__del__") is not MISSING:
+    if static(type(x), "__del__") is not MISSING:
         return True
     return any(not is_ours(ref.__callback__) for ref in weakref.getweakrefs(x))
+
+
+def does_more(x: Any) -> bool:
+    """Whether somebody may see that an object dies, or what it holds."""
+    return not is_one_of(type(x), QUIET) and any(map(is_seen_dying, held_by(x)))
 
 
 def is_ours(callback: Any) -> bool:
@@ -83,13 +109,14 @@ def let_go(tracer: Tracer, site: Site, values: Iterable[Any], where: str) -> Non
         release(tracer, x)
 
 
-def release(tracer: Tracer, x: Any) -> None:
-    """Let one object die when nobody else holds it, and follow what it does then."""
-    finalizer = static(type(x), "__del__")
-    if type(finalizer) is types.FunctionType:
-        see(tracer.outside, x)
-        finalized(tracer, finalizer)
-    hold_weakly(tracer, x)
+def release(tracer: Tracer, one: Any) -> None:
+    """Let an object, and what it holds, die when nobody else holds them, and follow what they do then."""
+    for x in held_by(one):
+        finalizer = static(type(x), "__del__")
+        if type(finalizer) is types.FunctionType:
+            see(tracer.outside, x)
+            finalized(tracer, finalizer)
+        hold_weakly(tracer, x)
 
 
 def let_go_of(tracer: Tracer, site: Site, owner: Any, name: str) -> None:

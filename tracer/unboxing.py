@@ -531,10 +531,13 @@ def empty_of_boxes(tracer: Tracer, held: Any, memo: dict[int, Any]) -> bool:
 
 
 def rename_keys(tracer: Tracer, held: dict[Any, Any], memo: dict[int, Any]) -> None:
-    """Put plain keys in the place of traced ones."""
+    """Put plain keys in the place of traced ones, and of tuples of them; the order stays what it is."""
     items = list(dict.items(held))
-    if any(is_one_of(type(key), PRIVATE) for key, _ in items):
-        base: Any = OrderedDict if isinstance(held, OrderedDict) else dict
+    base: Any = dict
+    if isinstance(held, OrderedDict):  # which has an order of its own
+        base, values = OrderedDict, {id(key): x for key, x in items}
+        items = [(key, values[id(key)]) for key in list(OrderedDict.keys(held))]
+    if any(is_one_of(type(key), PRIVATE) or has_box(key) for key, _ in items):
         base.clear(held)
         for key, x in items:
             base.__setitem__(held, lower(tracer, key, memo, True), x)

@@ -961,3 +961,23 @@ def test_what_the_last_one_has_held_dies_with_it():
         value = f(2.0 + i, {"top": None}, expected)
         assert value_and_grad(f)(2.0 + i, {"top": None}, log) == (value, value / (2.0 + i))
         assert log == expected
+
+
+class Session:
+    """An object that holds one of which somebody sees that it dies."""
+
+    def __init__(self, log):
+        self.kept = Numbered(log, 1)
+
+
+def test_what_an_object_holds_dies_with_it():
+    def f(x, pool, log):
+        pool.append(Session(log))
+        pool.pop()
+        log.append("popped")
+        return x * (1.0 + len(log))
+
+    for i in range(6):
+        log = []
+        assert value_and_grad(f)(2.0 + i, [], log) == (3.0 * (2.0 + i), 3.0)
+        assert log == [1, "popped"]

@@ -5,11 +5,13 @@ import dataclasses
 import functools
 import os
 import types
+from collections import Counter, OrderedDict, defaultdict
 
 import numpy as np
 import pytest
 
 import wengert
+from wengert import jit, value_and_grad
 
 KEPT = []
 
@@ -355,3 +357,53 @@ def test_a_class_of_an_inner_run_leaves_the_outer_one_its_variables():
         return wengert.grad(inner)(x) * x
 
     assert wengert.value_and_grad(f)(1.5) == (f(1.5), pytest.approx(6 * 1.5**2))
+
+
+class Cache(OrderedDict):
+    pass
+
+
+class Table(dict):
+    pass
+
+
+class Lists(defaultdict):
+    pass
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize(
+    "made",
+    [Counter, Cache, Table, lambda: Lists(float)],
+    ids=["Counter", "Cache", "Table", "Lists"],
+)
+def test_tuples_of_numbers_are_keys_of_dicts_of_other_classes(made, on):
+    def f(x, table, a, b):
+        table[a, "k"] = table.get((a, "k"), 0) + 1
+        table[a, (b, a)] = x
+        return x * table[a, "k"]
+
+    with jit(on):
+        table, expected = made(), made()
+        for i in range(6):
+            x, a, b = 1.0 + i, i % 2, 0.5
+            value = f(x, expected, a, b)
+            assert value_and_grad(f)(x, table, a, b) == (value, value / x)
+            assert list(table.items()) == list(expected.items())
+            assert [type(key[0]) for key in table] == [int] * len(table)
+            assert all(type(key[1]) is str or type(key[1][0]) is float for key in table)
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_an_order_of_its_own_stays_when_a_number_becomes_a_key(on):
+    with jit(on):
+        for k in (3, 4, 5, 6):
+            cache = Cache(a=1.0, b=2.0)
+            cache.move_to_end("a")
+
+            def f(x, k, cache=cache):
+                cache[k] = 1.5
+                return x
+
+            assert value_and_grad(f)(1.0, k) == (1.0, 1.0)
+            assert list(OrderedDict.keys(cache)) == ["b", "a", k]
