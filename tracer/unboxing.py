@@ -537,7 +537,7 @@ def rename_keys(tracer: Tracer, held: dict[Any, Any], memo: dict[int, Any]) -> N
     if isinstance(held, OrderedDict):  # which has an order of its own
         base, values = OrderedDict, {id(key): x for key, x in items}
         items = [(key, values[id(key)]) for key in list(OrderedDict.keys(held))]
-    if any(is_one_of(type(key), PRIVATE) or has_box(key) for key, _ in items):
+    if any(is_one_of(type(key), PRIVATE) or leads_to_box(tracer, key) for key, _ in items):
         base.clear(held)
         for key, x in items:
             base.__setitem__(held, lower(tracer, key, memo, True), x)

@@ -32,9 +32,10 @@ from ..rules.words import with_article
 from ..tracer.arrays import kept_copy
 from ..tracer.attributes import put, put_own
 from ..tracer.border import ATOMS
+from ..tracer.dying import is_seen_dying
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.frames import Own, gradient, is_namedtuple, made, native, valued
-from ..tracer.kinds import are_quiet, attribute, has, is_one_of, isinstance
+from ..tracer.kinds import are_quiet, attribute, flags_of, has, is_one_of, isinstance, static
 from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made, ops_of
 from ..tracer.places import IMPORTING
@@ -306,6 +307,12 @@ class Builder:
         if known is None:
             if vars(builtins).get(hint, self) is value:
                 return hint
+            if is_thing(value) and is_seen_dying(value):
+                named = with_article(type(value).__name__)
+                raise Unfit(
+                    f"{named}, which has a method __del__ or is watched by a weak reference, would live as long as the "
+                    "program"
+                )
             known = self.seen_constants[id(value)] = self.assembly.fresh(hint)
             self.program.namespace[known] = value
         return known
@@ -1170,6 +1177,14 @@ def decision_at(site: Site) -> str:
 
 def where(site: Site) -> str:
     return f"in {site.function} ({site.place})"
+
+
+def is_thing(value: Any) -> bool:
+    """Whether something is an object of a class of the user's, and none of Wengert's."""
+    kind = type(value)
+    if not flags_of(kind) & HEAP_TYPE or isinstance(value, (type, types.ModuleType)):
+        return False
+    return not str(static(kind, "__module__")).startswith("wengert.")
 
 
 def constants_in(tree: Any) -> Iterable[Any]:

@@ -30,11 +30,17 @@ class Folding:
         if path in self.varying:
             self.failed(why, kinds)
         self.varying |= {path}
-        self.known.pop(kinds, None)
+        self.forget(kinds)
 
     def failed(self, why: str, kinds: Any) -> None:
         """A run could not be followed; what is known may be half of it."""
         self.failures += 1
-        self.known.pop(kinds, None)
+        self.forget(kinds)
         if self.failures >= FAILURES:
             self.why = why
+
+    def forget(self, kinds: Any) -> None:
+        """What was found outside is held no longer."""
+        known = self.known.pop(kinds, None)
+        if known is not None:
+            known.outside.reads.close()

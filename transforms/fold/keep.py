@@ -80,6 +80,14 @@ def must_have_gradients(args: Sequence[Any]) -> None:
             todo += x.values() if type(x) is dict else x
 
 
+def let_go(error: BaseException | None) -> None:
+    """Take the frames out of an error, and of those that it came after, in which the run's objects would live on."""
+    while error is not None:
+        before = error.__context__
+        error.__traceback__ = error.__context__ = None
+        error = before
+
+
 def followed(
     entry: Entry,
     f: Callable[..., Any],
@@ -110,16 +118,21 @@ def followed(
             program = build(known)
             known.written = size
     except Passing as why:
+        let_go(why)
         folding.latest = str(why)
-    except RecursionError:
+    except RecursionError as error:
+        let_go(error)
         folding.failed("what it is given, or makes, is nested too deep", kinds)
     except Varying as why:
+        let_go(why)
         folding.varies(str(why), why.path, kinds)
     except (Unfolded, Unfit) as why:
+        let_go(why)
         folding.failed(str(why), kinds)
     except Exception as error:
         if settings.strict:
             raise
+        let_go(error)
         folding.why = f"an error of Wengert's own, please report it: {error!r}"
     if program is None:
         entry.budget.note_unfolded(working() - start)
