@@ -621,7 +621,9 @@ def is_untraced(fn: Any) -> bool:
         return False
     if root == "logging":  # whose handlers, filters, formatters and streams may be the user's
         return False
-    return root in UNTRACED or fn in CREATORS
+    if root in UNTRACED:
+        return f"{root}.{fn.__qualname__}" not in RUNNING
+    return fn in CREATORS
 
 
 def logs_alone(tracer: Tracer, site: Site, fn: Any, args: Any) -> bool:
@@ -639,6 +641,12 @@ def is_users(value: Any) -> bool:
     return not code_of(value).co_filename.startswith((*LIBRARY, *OURS, "<string>", "<frozen "))
 
 
+# What calls in this thread, of the packages whose functions run as they are, what it was given before.
+RUNNING = frozenset(
+    f"threading.{kind}.{name}" for kind in ("Thread", "Timer") for name in ("__init__", "run")
+) | frozenset(
+    f"unittest.TestCase.{name}" for name in ("addCleanup", "doCleanups", "_callCleanup", "__init__")
+)
 MAKERS = frozenset(("__newobj__", "__newobj_ex__", "_reconstructor"))  # of copies, from parts
 
 # What gives the members of an Enum.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import inspect
+import threading
+import unittest
 import weakref
 
 import pytest
@@ -82,6 +84,47 @@ def test_those_of_the_run_are_its_own():
             one.total = one.total * x
         return account.total
 
+    for i in range(6):
+        x = 1.0 + i
+        assert value_and_grad(f)(x) == (x * x, 2 * x)
+
+
+# What objects of libraries run in this thread that they were given before.
+
+
+def by_a_thread(x):
+    found = []
+    threading.Thread(target=lambda v: found.append(v * v), args=(x,)).run()
+    return found[0]
+
+
+def by_a_thread_of_its_own(x):
+    class Squared(threading.Thread):
+        def run(self):
+            super().run()
+            self.found = x * x
+
+    squared = Squared()
+    squared.run()
+    return squared.found
+
+
+def by_a_timer(x):
+    found = {}
+    threading.Timer(0.0, found.__setitem__, ("a", x)).run()
+    return found["a"] * x
+
+
+def by_a_clean_up(x):
+    found, case = [], unittest.TestCase()
+    case.addCleanup(found.append, x)
+    case.addCleanup(lambda v: found.append(v), x)
+    case.doCleanups()
+    return found[0] * found[1]
+
+
+@pytest.mark.parametrize("f", [by_a_thread, by_a_thread_of_its_own, by_a_timer, by_a_clean_up])
+def test_what_is_run_here_later_is_followed(f):
     for i in range(6):
         x = 1.0 + i
         assert value_and_grad(f)(x) == (x * x, 2 * x)
