@@ -25,9 +25,8 @@ class Held:
         self.current = current
         self.thing = thing  # as long as it lives, its id is no other's
         self.arrays = arrays  # that it may have kept, and may write to
-        self.reason = (
-            reason  # what to tell who asks for a derivative, where it is not the thing that gives
-        )
+        # What to tell who asks for a derivative, where it is not the thing that gives.
+        self.reason = reason
 
 
 def hold(tracer: Any, held: Held) -> None:

@@ -108,11 +108,8 @@ class Tracer:
         self.watches: list[Any] = []  # the calls of C functions that go on, as Watches
         self.heads = 0  # of loops, at which iterations have begun
         self.finalizers: list[Any] = []  # of objects that the run has made: their Detours
-        self.put: tuple[int, int, list[Op]] = (
-            0,
-            -1,
-            [],
-        )  # up to where the tape is known, and what was put outside
+        # Up to where the tape is known, and what was put outside by then.
+        self.put: tuple[int, int, list[Op]] = (0, -1, [])
         self.resuming: dict[int, Any] = {}  # id of an iterator that runs code outside as it is: it
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
