@@ -75,9 +75,7 @@ def basis(t: Any, c: Any, k: int, xp: Any, nu: int, extrapolate: Any, d: Any) ->
     n = len(t) - k - 1
     every = interpolate.BSpline.construct_fast(t, np.eye(n), k, extrapolate)
     matrix, d = np.reshape(every(xp, nu), (-1, n)), np.reshape(d, (np.size(xp), -1))
-    outside = np.isnan(matrix).any(
-        axis=1
-    )  # where the value is NaN: what is not used there has no part
+    outside = np.isnan(matrix).any(axis=1)  # where the value is NaN: if not used it has no part
     if outside.any():
         used = np.any(d[outside] != 0, axis=0)
         sums = matrix[~outside].T @ d[~outside] + np.where(used, np.nan, 0)

@@ -1,6 +1,6 @@
-"""What dies outside: the run lets go of an object whose death does something, when its program does.
+"""What dies outside: the run lets go of an object whose death somebody sees, when its program does.
 
-An object with ``__del__``, or one that a callback watches, dies in plain Python where nothing refers to it any more.
+An object with ``__del__``, or one to which there is a weak reference, dies in plain Python where nothing holds it.
 The run refers to what it has found outside, by what it knows of its attributes; it stops where such an object is taken
 out of a container or an attribute outside. Its ``__del__`` is followed like any other code.
 """
@@ -70,6 +70,7 @@ GROWING = frozenset(
     + ["insort_left", "insort_right", "move_to_end"]
 )
 BY_KEY = frozenset("__setitem__ setitem __delitem__ delitem pop".split())
+FIRST = frozenset("popleft heappop heapreplace heappushpop".split())  # takes out the first, or none
 
 
 def leaving(container: Any, name: str, args: tuple[Any, ...]) -> list[Any]:
@@ -77,6 +78,8 @@ def leaving(container: Any, name: str, args: tuple[Any, ...]) -> list[Any]:
     if name in GROWING and getattr(container, "maxlen", None) is None:
         return []
     kind = type(container)
+    if name in FIRST or (kind is deque and name == "pop"):
+        return [container[0 if name in FIRST else -1]] if container else []
     by_key = name in BY_KEY and (kind is list or (kind is dict and args))
     if by_key and is_one_of(type(key := args[0] if args else -1), (int, str)):
         try:

@@ -180,9 +180,8 @@ class Watch:
         self.tracer, self.fn, self.site, self.sources = tracer, fn, site, sources
         self.late = late  # whether it asks for values while it runs
         self.taken: list[Detour] = []
-        self.met: dict[
-            int, type
-        ] = {}  # by id, the classes whose methods make a detour since it runs
+        # By id, the classes whose methods make a detour since it runs.
+        self.met: dict[int, type] = {}
         self.kept: list[Detour] = []  # of kept functions, until Python code may look at them
         self.bare: dict[int, types.CodeType] = {}  # by id, the code of kept functions from then on
         self.tied: set[Any] = (

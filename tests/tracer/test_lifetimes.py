@@ -848,6 +848,15 @@ def pushed_out(world, log):
         log.append("q")
 
 
+def out_of_a_queue(world, log):
+    for i in range(2):
+        world["queue"].append(Numbered(log, i))
+    world["queue"].popleft()
+    log.append("left")
+    world["queue"].pop()
+    log.append("right")
+
+
 def cleared_of_an_object(world, log):
     for i in range(3):
         world["object"].z[i] = Numbered(log, i)
@@ -892,7 +901,7 @@ def in_a_weak_set(world, log):
 @pytest.mark.parametrize(
     "does",
     [
-        *(replaced, pushed_out, cleared_of_an_object, out_of_a_set),
+        *(replaced, pushed_out, out_of_a_queue, cleared_of_an_object, out_of_a_set),
         *(written_and_closed, watched_weakly, in_a_weak_set),
     ],
 )
