@@ -39,6 +39,7 @@ class Text:
         self.names: dict[Op, str] = {}
         self.taken: set[str] = {*taken, *namespace, *keyword.kwlist}
         self.known: dict[int, str] = {id(value): name for name, value in namespace.items()}
+        self.latest: dict[str, int] = {}  # the number behind the latest name of those that begin so
 
     def fresh(self, wanted: str) -> str:
         """A name that is not taken yet."""
@@ -48,11 +49,12 @@ class Text:
             base = "_".join(words.split()).strip("_") or "x"
         if base[0].isdigit():
             base = "x" + base
-        name, i = base, 1
+        name, i = base, self.latest.get(base, 1)
         while name in self.taken or name in BUILTINS:
             i += 1
             name = f"{base}{i}"
         self.taken.add(name)
+        self.latest[base] = i
         return name
 
     def name_of(self, op: Op) -> str:

@@ -99,7 +99,7 @@ class Assembly(Text):
         """A copy of the state, for a branch; what the source refers to by name stays common."""
         branch = Assembly.__new__(Assembly)
         branch.namespace, branch.known, branch.taken = self.namespace, self.known, self.taken
-        branch.counter, branch.scalars = self.counter, self.scalars
+        branch.latest, branch.counter, branch.scalars = self.latest, self.counter, self.scalars
         branch.methods = self.methods
         branch.asked = self.asked
         branch.straight = self.straight.copy()
@@ -121,6 +121,7 @@ class Assembly(Text):
     def share(self, other: Assembly) -> None:
         """Write into the same function as another assembly, with names of its own."""
         self.namespace, self.known, self.taken = other.namespace, other.known, other.taken
+        self.latest = other.latest
         self.counter, self.scalars, self.methods = other.counter, other.scalars, other.methods
         self.kept = other.kept
 

@@ -32,6 +32,7 @@ from ..tracer.reads import MISSING, Reads
 from ..tracer.run import Run, must_be_callable, run
 from ..tracer.structure import leaves
 from ..tracer.tracebacks import fold
+from . import room
 from .budget import working
 from .cache import Entry, entry_of, key_of, lock, settings, source_of, switch
 from .fold.keep import recorded
@@ -111,7 +112,7 @@ class Caller:
     ) -> Any:
         """Answer a call by a program, other than the one that was ``left``, or by tracing it."""
         if not switch.on or sys.gettrace() is not None:  # a debugger wants to see the user's lines
-            return self.traced(args, kwargs, None, drawn)[0]
+            return room.given(self.f, self.traced, args, kwargs, None, drawn)[0]
         entry = self.entry()
         if not entry.may_try():
             self.detach()
@@ -175,7 +176,7 @@ class Caller:
         done, answered = None, False
         start = working()
         try:
-            value, done = self.traced(args, kwargs, reads, drawn)
+            value, done = room.given(self.f, self.traced, args, kwargs, reads, drawn)
             answered = True
             took = working() - start
             if done is None:
@@ -242,7 +243,7 @@ class Caller:
         aux: bool = False,
     ) -> Any:
         """Record a call, and answer it by the program of all the ways that were seen."""
-        program = recorded(entry, self.f, args, keys, answer, drawn, aux)
+        program = room.roomy(recorded, entry, self.f, args, keys, answer, drawn, aux)
         if program is None:
             return MISSING
         trial = Trial(self.f)

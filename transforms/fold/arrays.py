@@ -190,10 +190,15 @@ def rule_of(op: Op, active: Sequence[bool]) -> Rule:
     return rule
 
 
+@lru_cache(maxsize=1024)
+def signature(fn: Any) -> inspect.Signature:
+    return inspect.signature(fn)
+
+
 def paths(op: Op, rule: Rule) -> list[Path | None]:
     """Where each operand of a call stands in what ``back`` gives; None for what is an option of the rule."""
     _, frames, named = frame_of(op)
-    known = inspect.signature(rule.function)  # type: ignore[arg-type]
+    known = signature(rule.function)
     try:
         known.bind(*frames, **dict(named))
     except TypeError:
