@@ -697,7 +697,7 @@ def ops_in(tree: Any) -> Iterator[Op]:
         elif issubclass(kind, tuple):
             todo += tuple.__getitem__(tree, REVERSED)
         elif issubclass(kind, dict):
-            todo += reversed(tree.values())
+            todo += reversed(dict.values(tree))
         elif kind is slice:
             todo += (tree.step, tree.stop, tree.start)
 

@@ -14,6 +14,7 @@ import pytest
 import wengert
 from helpers import Cases, assert_close, assert_plain, assert_same, check
 from wengert import checkpoint, grad, jit, pullback
+from wengert.tracer.tape import Input, Tape, ops_in
 
 case = Cases()
 
@@ -711,3 +712,16 @@ def test_a_bound_function_in_the_result_is_plain():
 def test_a_flat_iterator_is_no_result():
     with pytest.raises(wengert.TraceError, match=r"test_structure.*flat iterator"):
         wengert.pullback(lambda x: np.array([x * x]).flat, 2.0)
+
+
+def test_ops_are_found_in_a_dict_whose_class_says_otherwise_what_is_in_it():
+    class Odd(dict):
+        def values(self):
+            return iter(())
+
+        def __iter__(self):
+            return iter(())
+
+    tape = Tape()
+    x, y = Input("x", 1.0, tape), Input("y", 2.0, tape)
+    assert [*ops_in([Odd(a=x, b=(y, 3.0)), x])] == [x, y, x]

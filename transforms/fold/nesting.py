@@ -7,6 +7,7 @@ nobody else holds. Order and operations stay what they were, so values do to the
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from ..silence import QUIET
 
@@ -22,9 +23,7 @@ DEEP = 8  # parentheses in an expression that is put into another one
 
 def nested(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """The lines of a function, each with its depth, with the arithmetic that is used once written where it is used."""
-    uses: dict[str, int] = {}
-    for word in WORD.findall("\n".join([text for _, text in lines])):
-        uses[word] = uses.get(word, 0) + 1
+    uses = Counter(WORD.findall("\n".join([text for _, text in lines])))
     found: list[tuple[int, str]] = []
     known: list[tuple[str, str] | None] = []  # of these: the name and the text of what may be moved
     begin = 0  # where the statements begin that run one after another
@@ -41,7 +40,7 @@ def nested(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
             line = put(made[1], line[:at], line[at + len(made[0]) :])
             del found[i], known[i]
         found.append((depth, line))
-        match = MADE.fullmatch(line) if uses.get(line.partition(" = ")[0]) == 2 else None
+        match = MADE.fullmatch(line) if uses[line.partition(" = ")[0]] == 2 else None
         known.append((match[1], match[2]) if match else None)
     return found
 
