@@ -25,7 +25,7 @@ from . import dying, frames, meaning, places, protocols, rewrite, seals, stand_i
 from .arrays import is_traced_array, turn_into
 from .border import ATOMS, STAND_INS, boxes_behind, is_constant
 from .box import BOXES, ArrayBox, Box
-from .detours import code_of
+from .detours import code_of, made_inside
 from .effects import effect
 from .errors import TraceError
 from .held import Held
@@ -121,7 +121,7 @@ def slot(obj: Any) -> int:
 def lies_outside(tracer: Tracer, obj: Any) -> bool:
     """Whether somebody outside may look at an object: it was there before the run."""
     if type(obj) is types.FunctionType:
-        return not rewrite.is_twin(obj.__code__)
+        return not made_inside(obj)
     return id(obj) in tracer.outside or issubclass(type(obj), (type, types.ModuleType, Globals))
 
 
@@ -135,7 +135,7 @@ def owner_place(tracer: Tracer, obj: Any) -> Place | None:
     if isinstance(obj, (type, types.ModuleType)):
         return reads.constant(obj)
     if isinstance(obj, types.FunctionType):
-        return None if rewrite.is_twin(obj.__code__) else reads.constant(obj)
+        return None if made_inside(obj) else reads.constant(obj)
     if id(obj) in tracer.outside:
         reads.problem(
             f"nobody knows where {with_article(type(obj).__name__)} comes from, of which attributes are read"
@@ -702,8 +702,8 @@ def load_function(tracer: Tracer, site: Site, fn: types.FunctionType, name: str)
         return meaning.scopes.seen_globals(
             tracer, site, fn.__globals__, f"{fn.__name__}.__globals__"
         )
-    if rewrite.is_twin(fn.__code__):
-        return rewrite.original(fn.__code__) if name == "__code__" else fn.__closure__
+    if made_inside(fn):
+        return rewrite.original(code_of(fn)) if name == "__code__" else fn.__closure__
     if name == "__closure__":
         return meaning.calls.twin_of(tracer, fn).__closure__
     return leaf(tracer, fn, name, code_of(fn), True, noted(tracer, fn, name, fn.__code__))

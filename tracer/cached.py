@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import meaning, rewrite
+from . import meaning
 from .border import remember
 from .box import ArrayBox, Box
 from .boxing import enter
 from .closed import behind_call, is_hidden, reached
-from .detours import Detour, detours, leading_to
+from .detours import Detour, detours, leading_to, made_inside
 from .errors import TraceError
 from .kinds import MISSING, One, are_quiet, is_one_of, isinstance
 from .marks import found
@@ -74,7 +74,7 @@ def call_cached(
         if key not in known:
             keep(tracer, fn, key, meaning.calls.call(tracer, site, body, args, kwargs))
         return known[key]
-    if type(body) is FunctionType and rewrite.is_twin(body.__code__):
+    if type(body) is FunctionType and made_inside(body):
         return call_inner(tracer, site, fn, body, args, kwargs, given, key, boxed)
     if type(body) is not FunctionType:
         if is_one_of(type(body), IN_C):

@@ -57,7 +57,7 @@ from .border import is_iterator, leads_to_box, remember
 from .box import ArrayBox, Box
 from .boxing import enter, enter_from, note_captured
 from .closed import must_be_closed
-from .detours import code_of, finalized
+from .detours import code_of, finalized, made_inside, without_detour
 from .errors import TraceError
 from .escape import classes_in
 from .foreign import is_structural, structural
@@ -816,7 +816,7 @@ def note_signature(tracer: Tracer, site: Site, fn: Any) -> None:
             reads.note(reads.constant(fn), "static", name, static(fn, name))
     elif type(fn) is not FunctionType:
         reads.looked_into(fn, site)
-    elif not rewrite.is_twin(fn.__code__):
+    elif not made_inside(fn):
         place = function_place(tracer, fn)
         assert place is not None
         own = dict(vars(fn))  # at one moment: another thread may write to it
@@ -881,8 +881,8 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
             f"{site.place}: {fn.__name__} is an async function, which cannot be differentiated\n"
             f"{quoted(site)}call the synchronous part of it"
         )
-    if rewrite.is_twin(code):
-        return fn  # which is kept nowhere, so that it dies as in plain Python
+    if rewrite.is_twin(code):  # which is kept nowhere, so that it dies as in plain Python
+        return fn if fn.__code__ is code else without_detour(fn)
     try:
         with untraced():  # it may use a class whose special methods make a detour at the moment
             twin_code = rewrite.instrument(code, meaning.hooks)

@@ -21,20 +21,24 @@ ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_
 
 
 class Detour:
-    """A special method and, while it makes a detour, its ``own`` code and how many calls of C functions want it."""
+    """A special method and, while it makes a detour, its ``own`` code and how many calls of C functions want it.
 
-    __slots__ = ("code", "made_for", "method", "own", "users")
+    C code knows it by the ``name`` that it has in its class, which may not be the one that it was written with.
+    """
 
-    def __init__(self, method: types.FunctionType) -> None:
+    __slots__ = ("code", "made_for", "method", "name", "own", "users")
+
+    def __init__(self, method: types.FunctionType, name: str = "") -> None:
         self.method = method
+        self.name = name or method.__name__
         self.own = method.__code__
         self.users = 0
         self.made_for: types.CodeType | None = None
 
     def put_up(self) -> None:
         if self.made_for is not self.own:
-            handed = isinstance(self, Callback)
-            self.made_for, self.code = self.own, detour_code(self.method, self.own, handed)
+            name = None if isinstance(self, Callback) else self.name
+            self.made_for, self.code = self.own, detour_code(self.method, self.own, name)
         self.method.__code__ = self.code
 
 
@@ -47,7 +51,9 @@ class Callback(Detour):
 def finalized(tracer: Any, method: Any) -> None:
     """Let what CPython may call anywhere, such as ``__del__``, run its twin until the run ends."""
     known = tracer.finalizers
-    if type(method) is types.FunctionType and not any(x.method is method for x in known):
+    if type(method) is not types.FunctionType or made_inside(method):
+        return  # one that the run made runs as it is, and must not be kept alive
+    if not any(x.method is method for x in known):
         detours.take([Detour(method)], known)
 
 
@@ -79,8 +85,6 @@ class Detours:
                 if known is None:
                     own = method.__code__
                     if own.co_flags & ASYNC or own.co_filename.startswith(OURS):
-                        continue
-                    if rewrite.is_twin(own) and not isinstance(detour, Callback):
                         continue
                     known, detour.own = detour, own
                     self.open[id(method)] = detour
@@ -114,10 +118,17 @@ def code_of(fn: types.FunctionType) -> types.CodeType:
     return detours.code_of(fn)
 
 
-def detour_code(method: types.FunctionType, own: types.CodeType, handed: bool) -> types.CodeType:
+def made_inside(fn: types.FunctionType) -> bool:
+    """Whether the run has made a function, which may make a detour at the moment: its code is a twin."""
+    return rewrite.is_twin(fn.__code__) or (bool(detours.open) and rewrite.is_twin(code_of(fn)))
+
+
+def detour_code(
+    method: types.FunctionType, own: types.CodeType, name: str | None
+) -> types.CodeType:
     """Code that runs the twin of a method, with the cells and defaults that twins have, or the method as it is.
 
-    ``handed`` says that C code was handed the function itself.
+    A function without a ``name`` was handed to C code itself.
     """
     users = not own.co_filename.startswith((*LIBRARY, "<string>"))  # which dataclasses write
 
@@ -126,7 +137,7 @@ def detour_code(method: types.FunctionType, own: types.CodeType, handed: bool) -
         tracer = active.tracer
         if tracer is not None:
             tracer.called_back += users
-            return meaning.escape.called_in_c(tracer, method, handed, args, kwargs)
+            return meaning.escape.called_in_c(tracer, method, name, args, kwargs)
         # a thread that traces nothing has met the detour of another
         return without_detour(method)(*args, **kwargs)
 

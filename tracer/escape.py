@@ -34,7 +34,7 @@ from . import making, meaning, plain_calls, rewrite, seals, stand_ins, watchers
 from .active import active
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
-from .detours import Callback, Detour, code_of, detours, without_detour
+from .detours import Callback, Detour, code_of, detours, made_inside
 from .errors import EscapeError, WengertError
 from .held import Held
 from .kinds import (
@@ -308,7 +308,7 @@ def carries(tracer: Tracer, values: Iterable[Any]) -> bool:
         elif issubclass(kind, type):
             if flags_of(x) & HEAP_TYPE:
                 todo += [y for y in list(vars(x).values()) if is_one_of(type(y), PRIVATE)]
-        elif kind is not types.FunctionType or rewrite.is_twin(x.__code__):
+        elif kind is not types.FunctionType or made_inside(x):
             todo += [y for y in gc.get_referents(x) if not issubclass(type(y), type)]
     return False
 
@@ -455,25 +455,32 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
         known = tracer.specials.get(id(cls))
         if known is None or not (flags_of(known[0]) & IMMUTABLE or same_members(cls, known[1])):
             members = dict(vars(cls))
-            if is_own(members):
-                continue
             detours = [
-                Detour(x)
-                for name, x in members.items()
+                Detour(x, name)
+                for name, x in sorted(members.items(), key=by_answer)
                 if type(x) is types.FunctionType and name.startswith("__") and name.endswith("__")
                 if root_of(x) != "typing"  # which looks at who calls it
             ]
-            known = tracer.specials[id(cls)] = (cls, members, detours)
+            known = (cls, members, detours)
+            if is_own(members):  # they make a detour for what C code is given of them
+                found += detours
+                continue
+            tracer.specials[id(cls)] = known
             if tracer.reads is not None:
                 note_specials(tracer, cls, members)
         found += known[2]
     return found
 
 
+def by_answer(member: tuple[str, Any]) -> bool:
+    """Of the names of one function that comes first which says what C code takes for an answer."""
+    return member[0] not in CONVERTED
+
+
 def is_own(members: dict[str, Any]) -> bool:
     """Whether a class was made by the run: its methods are twins, and it must not be kept alive."""
     methods = [x for x in members.values() if type(x) is types.FunctionType]
-    return bool(methods) and all(rewrite.is_twin(x.__code__) for x in methods)
+    return bool(methods) and all(map(made_inside, methods))
 
 
 # What C code may ask the class of an object for.
@@ -537,25 +544,23 @@ GIVING = PRIVATE | {types.GeneratorType}
 
 
 def called_in_c(
-    tracer: Tracer, method: types.FunctionType, handed: bool, args: Any, kwargs: Any
+    tracer: Tracer, method: types.FunctionType, name: str | None, args: Any, kwargs: Any
 ) -> Any:
-    """What C code is given of a method of the user's, or of a function that it was ``handed``: the twin runs."""
+    """What C code is given of a method of the user's, or of a function without a ``name``: the twin runs."""
     twin = meaning.calls.twin_of(tracer, method)
-    made_inside = twin is method
-    if made_inside:
-        twin = without_detour(method)
+    own = made_inside(method)
     visits = tracer.visits.get(id(method))
     if visits and not visits[-1].ran:
         return visits[-1].run(twin)
-    if handed:
+    if name is None:
         result = twin(*[known_as(tracer, x) for x in args], **kwargs)
-        return back_to_c(tracer, method, result, made_inside)
+        return back_to_c(tracer, method, result, own)
     result = twin(*args, **kwargs)
     if tracer.watches:
         tracer.watches[-1].meet(result)
         if any(map(may_give, (result, *args[:1]))):
             tracer.watches[-1].begin()
-    return drawn(result, method.__name__, args) if is_one_of(type(result), BOXES) else result
+    return drawn(result, name, args) if is_one_of(type(result), BOXES) else result
 
 
 def known_as(tracer: Tracer, value: Any) -> Any:
@@ -575,10 +580,10 @@ def known_as(tracer: Tracer, value: Any) -> Any:
     return found
 
 
-def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any, made_inside: bool) -> Any:
+def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any, own: bool) -> Any:
     """What C code is given of the traced result of a callback: nothing that has a derivative.
 
-    Of a function that was ``made_inside`` it may get boxes, which C code may keep, but not look into.
+    Of a function that is the run's ``own`` it may get boxes, which C code may keep, but not look into.
     """
     kind = type(result)
     if is_one_of(kind, TEXTS):
@@ -586,7 +591,7 @@ def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any, made_insi
         return result.value
     for box in boxes_behind(tracer, result, set()):
         if not (tracer.watches and tracer.watches[-1].knows(box.op)):
-            if made_inside and tracer.dependence.has(operand(box, [])):
+            if own and tracer.dependence.has(operand(box, [])):
                 return result
             given(box, f"{method.__name__}()")
     return (
@@ -602,6 +607,7 @@ STRICT = frozenset(
     for name in "bool len index hash str repr format int length_hint bytes sizeof iter fspath".split()
 )
 ANSWERS = STRICT | {"__contains__"}
+CONVERTED = ANSWERS | {"__float__", "__complex__", "__array__"}
 
 
 def drawn(box: Any, name: str, args: tuple[Any, ...]) -> Any:

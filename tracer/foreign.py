@@ -237,8 +237,9 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             and not (isinstance(args[-1], HASHED) and fn is not sorted and name != "join")
         ):  # whose items are to be seen before they are compared
             given = args[-1]
-            # A set does not ask how many they will be, and neither does a deque.
-            args = (*args[:-1], list(given if fn is sorted or name == "join" else deque(given)))
+            # A set does not ask how many they will be, and neither does a deque; `join` asks only the iterator.
+            given = given if fn is sorted else iter(given) if name == "join" else deque(given)
+            args = (*args[:-1], list(given))
     if (name in INDEXING or name in SEARCHING) and any(map(is_no_index, args)):
         args = with_plain_indices(name, owner, args)
     if known and fn in OF_COLLECTIONS:  # which C would take a box for: a number makes it raise

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from . import rewrite
 from .box import BOXES
-from .detours import code_of
+from .detours import code_of, made_inside
 from .frames import STREAMS
 from .kinds import HEAP_TYPE, IMMUTABLE, attribute, dict_of, flags_of, is_one_of, mro_of, static
 from .places import is_library
@@ -106,7 +105,7 @@ def is_ours(kind: type) -> bool:
 
 def is_unseen(fn: types.FunctionType) -> bool:
     """Whether a function is the user's, and runs as it is."""
-    return not (rewrite.is_twin(fn.__code__) or is_library(code_of(fn).co_filename))
+    return not (made_inside(fn) or is_library(code_of(fn).co_filename))
 
 
 def has_users_code(kind: type) -> bool:

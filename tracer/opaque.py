@@ -31,7 +31,7 @@ from .arrays import is_traced_array, window
 from .border import STAND_INS, is_constant, reflected
 from .box import BOXES, ArrayBox, Box
 from .boxing import enter
-from .detours import finalized
+from .detours import code_of, finalized, made_inside
 from .effects import effect
 from .errors import NoRuleError, TraceError
 from .escape import callbacks_in
@@ -421,7 +421,7 @@ def as_written(fn: types.FunctionType, memo: dict[int, Any]) -> types.FunctionTy
     if id(fn) in memo:
         return cast(types.FunctionType, memo[id(fn)][1])
     cells = fn.__closure__ and tuple([types.CellType() for _ in fn.__closure__])
-    code = rewrite.original(fn.__code__)
+    code = rewrite.original(code_of(fn))
     plain = types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, cells)
     memo[id(fn)] = fn, plain
     functools.update_wrapper(plain, fn)
@@ -436,7 +436,7 @@ def as_written(fn: types.FunctionType, memo: dict[int, Any]) -> types.FunctionTy
 
 
 def is_twin(value: Any) -> bool:
-    return type(value) is types.FunctionType and rewrite.is_twin(value.__code__)
+    return type(value) is types.FunctionType and made_inside(value)
 
 
 # Iterators that are pickled with the very container that they go over.

@@ -478,6 +478,41 @@ def as_element(
     return protocols.number(tracer, site, NUMBER[dtype.kind], inner)
 
 
+def kept_ragged(values: Any, found: Any) -> Any:
+    """The items of an array of objects that is ragged: those that agree on no shape are kept as they are.
+
+    ``found`` are the values with arrays in the place of objects, of which NumPy has seen that.
+    """
+    shape = np.array(blanked(found), object).shape
+    pairs = [*items_at(values, found, len(shape))]
+    asked = any(x is not y or (is_object(x) and has(type(x), "__array__")) for x, y in pairs)
+    if not asked or any(is_one_of(type(x), BOXES) for x, _ in pairs):
+        return found
+    kept = np.empty(len(pairs), object)
+    for i, (x, _) in enumerate(pairs):
+        kept[i] = x
+    return kept.reshape(shape)
+
+
+def blanked(values: Any, depth: int = 0) -> Any:
+    """Nested lists without what NumPy would ask for an array."""
+    if is_one_of(type(values), (list, tuple)) and depth < MOST_NESTED:
+        return [blanked(x, depth + 1) for x in values]
+    return None if is_object(values) else plain_of(values)
+
+
+def items_at(values: Any, found: Any, depth: int) -> Iterator[tuple[Any, Any]]:
+    """What stands at a depth in nested lists, before and after objects have given way to arrays."""
+    if not depth:
+        yield values, found
+    elif is_one_of(type(values), (list, tuple)):
+        for x, y in zip(values, found, strict=True):
+            yield from items_at(x, y, depth - 1)
+    else:
+        for x in plain_of(found).astype(object):
+            yield from items_at(x, x, depth - 1)
+
+
 def discovered(values: Any) -> Any:
     """The type of an array of nested lists with integers of the user's, which NumPy asks for a number of that type.
 
@@ -532,7 +567,10 @@ def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
     if fn in MAKERS and args:
         given = args[1] if len(args) > 1 else kwargs.get("dtype")
         dtype = None if given is None or is_object(given) else np.dtype(given)
-        return (as_element(tracer, site, args[0], dtype), *args[1:])
+        found = as_element(tracer, site, args[0], dtype)
+        if dtype is not None and dtype.kind == "O" and is_one_of(type(found), (list, tuple)):
+            found = kept_ragged(args[0], found)
+        return (found, *args[1:])
     if isinstance(fn, type) and issubclass(fn, np.generic):
         return tuple([as_element(tracer, site, x, np.dtype(fn)) for x in args])
     if fn in OF_TYPES:

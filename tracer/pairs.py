@@ -30,6 +30,7 @@ from .arrays import current, same_place, save
 from .border import ATOMS
 from .box import BOXES, ArrayBox, Box
 from .closed import must_be_closed, must_come_from
+from .detours import code_of, made_inside
 from .directions import is_number
 from .errors import CotangentError, TraceError
 from .kinds import attribute, is_one_of, isinstance, own_dict
@@ -366,7 +367,7 @@ def note_captured(tracer: Tracer, pair: Pair) -> None:
     rule: Any = pair.rule.function
     known = tracer.twins.get(id(rule))
     rule = known[1] if known is not None else rule
-    own = type(rule) is FunctionType and rewrite.is_twin(rule.__code__)
+    own = type(rule) is FunctionType and made_inside(rule)
     outside = {id(cell) for cell in rule.__closure__ or ()} if own else set()
     outside.update([id(shadow) for _, shadow in [*tracer.cells.values()]])
     pair.captured = [
@@ -382,7 +383,7 @@ def variables(value: Any, outside: set[int], seen: set[int]) -> Iterator[tuple[A
         return
     seen.add(id(value))
     if type(value) is FunctionType:
-        if not rewrite.is_twin(value.__code__):
+        if not made_inside(value):
             return
         for cell in value.__closure__ or ():
             try:
@@ -491,10 +492,10 @@ def plain_function(
         return functools.partial(func, *args, **dict(zip(value.keywords, named, strict=True)))
     if type(value) is tuple:
         return tuple([plain_function(tracer, x, outside, memo) for x in value])
-    if type(value) is not FunctionType or not rewrite.is_twin(value.__code__):
+    if type(value) is not FunctionType or not made_inside(value):
         return lower(tracer, value, {}, final=True)
     cells = value.__closure__ and tuple([outside.get(id(cell), cell) for cell in value.__closure__])
-    code = rewrite.original(value.__code__)
+    code = rewrite.original(code_of(value))
     new = FunctionType(code, value.__globals__, value.__name__, None, cells)
     memo[id(value)] = (value, new)
     new.__qualname__, new.__module__, new.__doc__ = (

@@ -39,6 +39,7 @@ from .border import (
 )
 from .box import BOXES, ArrayBox, Box
 from .depth import room
+from .detours import code_of, made_inside
 from .errors import TraceError
 from .kinds import classes_of, is_one_of, isinstance, mro_of, own_dict
 from .record import has_box
@@ -278,7 +279,7 @@ def is_users(method: types.MethodType) -> bool:
     fn = method.__func__
     if type(fn) is not types.FunctionType:
         return False
-    return rewrite.is_twin(fn.__code__) or not is_one_of(type(method.__self__), PRIVATE)
+    return made_inside(fn) or not is_one_of(type(method.__self__), PRIVATE)
 
 
 def lower_method(
@@ -331,7 +332,7 @@ def is_made(tracer: Tracer, cls: type) -> bool:
 
 def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -> None:
     """Take boxes out of the cells and defaults of a function that was made inside, when the run has ended."""
-    if not rewrite.is_twin(fn.__code__):
+    if not made_inside(fn):
         return
     if not final:
         tracer.pending.append(fn)
@@ -352,7 +353,7 @@ def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -
     notes.update({key: lower(tracer, x, memo, final) for key, x in notes.items()})
     for key in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(fn, key, bare(getattr(fn, key)))
-    fn.__code__ = rewrite.original(fn.__code__)
+    fn.__code__ = rewrite.original(code_of(fn))
 
 
 def annotations_of(fn: Any) -> dict[str, Any]:
@@ -386,7 +387,7 @@ def lower_cache(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -> N
     if id(fn) not in tracer.outside:
         lower_object(tracer, fn, memo, final)
     wrapped = fn.__wrapped__
-    if type(wrapped) is not types.FunctionType or not rewrite.is_twin(wrapped.__code__):
+    if type(wrapped) is not types.FunctionType or not made_inside(wrapped):
         return
     if not final:
         tracer.pending.append(fn)

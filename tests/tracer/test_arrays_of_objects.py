@@ -196,3 +196,50 @@ def test_groups_of_a_frame():
         value, slope = value_and_grad(f)(w)
         assert value == f(w)
         assert slope == pytest.approx(10 * w - 18)
+
+
+asked = []
+
+
+class Vector:
+    """Makes an array of itself, and adds in a way of its own."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __array__(self, dtype=None, copy=None):
+        asked.append("array")
+        return np.array(self.value)
+
+    def __add__(self, other):
+        asked.append("add")
+        return self
+
+
+RAGGED = {
+    "beside a number": lambda: np.array([Vector([1.0, 1.0]), 2], dtype=object),
+    "beside a longer list": lambda: np.array([Vector([1.0, 1.0]), [1, 2, 3]], dtype=object),
+    "beside a list as long": lambda: np.array([Vector([1.0, 1.0]), [1, 2]], dtype=object),
+    "in a list": lambda: np.array([[Vector([1.0]), 2], 3.0], dtype=object),
+    "in a tuple": lambda: np.asarray((Vector([1.0]), None), "O"),
+    "in a table": lambda: np.array([[Vector([1.0]), 2], [3, 4]], dtype=object),
+    "without a dimension": lambda: np.array([Vector(1.0), 2], dtype=object),
+    "added": lambda: np.array([Vector([1.0, 1.0]), 2], dtype=object) + 1,
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", RAGGED)
+def test_what_agrees_on_no_shape_is_kept_as_it_is(name, on):
+    def f(x):
+        asked.clear()
+        made = RAGGED[name]()
+        asked.append([type(v) for v in made.flat])
+        vectors = sum(isinstance(v, Vector) for v in made.flat)
+        return x * (1.0 + vectors + 10 * len(made.shape))
+
+    with jit(on):
+        for x in (2.5, 3.0, 0.5, 2.5):
+            expected, before = f(x), [*asked]
+            assert value_and_grad(f)(x) == (expected, expected / x)
+            assert asked == before

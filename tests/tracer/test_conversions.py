@@ -56,6 +56,39 @@ class Single(Holder):
         return np.array(3 * self.value)
 
 
+LEVEL = 21.5
+COUNT = 3
+
+
+def local(name, value):
+    """An object of a class that each run makes anew."""
+
+    class Local:
+        def ask(self):
+            log.append(name)
+            return value
+
+    setattr(Local, name, Local.ask)
+    return Local()
+
+
+def hashed(x):
+    level = x * x
+
+    class Cell:
+        def __hash__(self):
+            log.append("hash")
+            return COUNT
+
+        def __float__(self):
+            return level
+
+        def __index__(self):
+            return int(self.__float__())  # its own, while C code asks for its index
+
+    return x * len({Cell()}) + len(bytes(Cell())) * float(Cell())
+
+
 def written(value, key=0, into=2, dtype=float):
     a = np.zeros(into, dtype)
     a[key] = value
@@ -134,6 +167,14 @@ FOLLOWED = {
     "text of several": lambda x: x * printed("%.3f %d" % (Float(x), Integer(x))),
     "text of a dict": lambda x: x * printed("%(a)g" % {"a": Float(x)}),
     "bytes": lambda x: x * printed(b"%.3f" % Float(x)),
+    "text of a local class": lambda x: x * printed("%.3f" % local("__float__", x)),
+    "a constant of a local class": lambda x: x * len(struct.pack("d", local("__float__", LEVEL))),
+    "array of a local class": lambda x: array.array("d", [local("__float__", LEVEL)])[0] * x,
+    "full of a local class": lambda x: np.full(2, local("__float__", LEVEL), dtype=float).sum() * x,
+    "hex of a local class": lambda x: x * len(hex(local("__index__", COUNT))),
+    "bytes of a local class": lambda x: x * len(bytes(local("__index__", COUNT))),
+    "struct of a local class": lambda x: x * len(struct.pack("i", local("__index__", COUNT))),
+    "several methods of a local class": hashed,
     "an index of a list": lambda x: x * [1, 2, 3, 4][Index(3)] * sum(range(Index(x))),
 }
 
@@ -169,6 +210,10 @@ REFUSED = {
     "array": lambda x: array.array("d", [Float(x)])[0],
     "struct": lambda x: struct.unpack("d", struct.pack("d", Float(x)))[0],
     "named": lambda x: np.array(object=[Float(x)], dtype=float)[0],
+    "struct of a local class": lambda x: struct.unpack(
+        "d", struct.pack("d", local("__float__", x))
+    )[0],
+    "text of a local class": lambda x: float("%.17f" % local("__float__", x)),
     "interp": lambda x: np.interp(Float(x), [0.0, 5.0], [0.0, 2.0]),
     "text": lambda x: float("%.17f" % Float(x)),
 }

@@ -388,3 +388,49 @@ def test_a_hint_of_a_length_is_asked_for_where_cpython_does(number, on):
             log.clear()
             assert value_and_grad(f)(1.5 + k)[0] == expected
             assert log == asked
+
+
+class Words:
+    """Says how many words it has; its iterator does as well, and is asked elsewhere."""
+
+    def __init__(self, *words):
+        self.words = words
+
+    def __iter__(self):
+        log.append("iter")
+        return HintedWords(self.words)
+
+    def __len__(self):
+        log.append("len")
+        return 2
+
+
+class HintedWords:
+    def __init__(self, words):
+        self.words = iter(words)
+
+    def __iter__(self):
+        return self
+
+    def __length_hint__(self):
+        log.append("hint")
+        return 2
+
+    def __next__(self):
+        return next(self.words)
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("take", [",".join, sorted, set, list])
+def test_a_length_is_asked_for_where_cpython_does(take, on):
+    def f(x):
+        log.clear()
+        take(Words("a", "b"))
+        b",".join(Words(b"a", b"b"))
+        return x * len(log)
+
+    with jit(on):
+        for k in range(5):
+            expected, asked = f(1.5 + k), [*log]
+            assert value_and_grad(f)(1.5 + k) == (expected, len(asked))
+            assert log == asked
