@@ -800,6 +800,8 @@ def _fromiter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     given = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
     items = protocols.iterate_object(tracer, site, given["iter"])
     count = given.get("count", -1)
+    if count < 0:  # as C code does, to know how much room it needs
+        call(tracer, site, operator.length_hint, (given["iter"],), {})
     items = list(items) if count < 0 else list(itertools.islice(items, count))
     return call(tracer, site, np.array, (items,), {"dtype": given["dtype"]})
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..rules import registry
 from .dependence import kind_of_rule
-from .kinds import attribute, is_one_of, isinstance
+from .kinds import attribute, hashes_natively, is_one_of, isinstance
 from .origins import File, Origin, Texts, joined
 from .places import UNTRACED, module_of, root_of
 from .structure import is_container
@@ -223,7 +223,9 @@ def is_known(fn: Any) -> bool:
         fn = getattr(type(owner), name, fn)
     if name in KNOWN:
         return True
-    return not isinstance(fn, type) and kind_of_rule(fn) in (registry.NONDIFF, registry.QUERY)
+    if isinstance(fn, type) or not hashes_natively(type(fn)):
+        return False
+    return kind_of_rule(fn) in (registry.NONDIFF, registry.QUERY)
 
 
 def is_reader(fn: Any) -> bool:

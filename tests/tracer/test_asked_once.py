@@ -3,6 +3,7 @@
 import abc
 import sys
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -172,3 +173,50 @@ def test_the_hook_of_an_abstract_class_is_asked_as_often_as_in_plain_python(ques
 
     clear_cache()
     assert asked(of(f)) == asked(f)
+
+
+class Noted:
+    """Which of its methods C code asks, it notes."""
+
+    def __hash__(self):
+        log.append("hash")
+        return 1
+
+    def __eq__(self, other):
+        log.append("eq")
+        return self is other
+
+    def __iter__(self):
+        log.append("iter")
+        return iter((1.0, 2.0))
+
+    def __len__(self):
+        log.append("len")
+        return 2
+
+
+noted = Noted()
+ASKED = {
+    "what a weak reference refers to": lambda: weakref.ref(noted)(),
+    "an array of items": lambda: np.fromiter(noted, float),
+    "an array of one item": lambda: np.fromiter(noted, float, count=1),
+}
+
+
+@pytest.mark.parametrize("question", ASKED.values(), ids=ASKED)
+def test_c_code_asks_methods_as_often_as_in_plain_python(question):
+    def f(x):
+        question()
+        return x * len(log)
+
+    def asked(f):
+        found = []
+        for x in (1.5, 2.5, 3.5, 4.5, 5.5):
+            log.clear()
+            found.append((f(x), log[:]))
+        return found
+
+    clear_cache()
+    with jit(False):
+        assert asked(lambda x: value_and_grad(f)(x)[0]) == asked(f)
+    assert asked(lambda x: value_and_grad(f)(x)[0]) == asked(f)
