@@ -236,10 +236,10 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             and can_be_iterated(args[-1])
             and not (isinstance(args[-1], HASHED) and fn is not sorted and name != "join")
         ):  # whose items are to be seen before they are compared
-            given = args[-1]
+            whole: Any = args[-1]
             # A set does not ask how many they will be, and neither does a deque; `join` asks only the iterator.
-            given = given if fn is sorted else iter(given) if name == "join" else deque(given)
-            args = (*args[:-1], list(given))
+            whole = whole if fn is sorted else iter(whole) if name == "join" else deque(whole)
+            args = (*args[:-1], list(whole))
     if (name in INDEXING or name in SEARCHING) and any(map(is_no_index, args)):
         args = with_plain_indices(name, owner, args)
     if known and fn in OF_COLLECTIONS:  # which C would take a box for: a number makes it raise

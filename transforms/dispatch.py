@@ -171,7 +171,7 @@ class Caller:
     ) -> Any:
         """Trace a call, and keep what it comes down to as a program, where that may pay."""
         budget = entry.budget
-        builds = self.may_build(entry) and not entry.has_region(args)
+        builds = self.may_build(entry) and not entry.has_region(self.followed(args))
         reads = Reads(entry.dynamic) if builds else None
         done, answered = None, False
         start = working()
@@ -233,17 +233,23 @@ class Caller:
         """Answer a call by the region of the function; MISSING if that cannot be. What it draws goes to ``drawn``."""
         return MISSING
 
+    def followed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Of the arguments of a call those that the user's function is given."""
+        return args
+
     def by_region(
         self,
         entry: Entry,
+        f: Any,
         args: tuple[Any, ...],
         keys: Any,
         answer: str,
         drawn: list[Any],
         aux: bool = False,
     ) -> Any:
-        """Record a call, and answer it by the program of all the ways that were seen."""
-        program = room.roomy(recorded, entry, self.f, args, keys, answer, drawn, aux)
+        """Record a call of ``f``, and answer it by the program of all the ways that were seen."""
+        followed = self.followed(args)
+        program = room.roomy(recorded, entry, f, followed, keys, answer, drawn, aux)
         if program is None:
             return MISSING
         trial = Trial(self.f)

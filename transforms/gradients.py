@@ -162,7 +162,7 @@ class Gradient(Dispatcher):
         if given is None:
             return MISSING
         keys = indices(self.f, self.chosen(args, kwargs))
-        return self.by_region(entry, given, keys, self.answer_text, drawn, self.has_aux)
+        return self.by_region(entry, self.f, given, keys, self.answer_text, drawn, self.has_aux)
 
     @property
     def answer_text(self) -> str:

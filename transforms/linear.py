@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeVarTuple, overload
+from types import FunctionType, MethodType
+from typing import Any, ClassVar, Literal, TypeVarTuple, overload
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from ..tracer.active import active
 from ..tracer.entrances import entrance
 from ..tracer.errors import TangentError, TraceError
 from ..tracer.intrinsic import intrinsic
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import MISSING, isinstance
 from ..tracer.reads import Reads
-from ..tracer.run import Run, run
+from ..tracer.run import Run, describe, run
 from ..tracer.session import Tracer
 from ..tracer.source import compiled
 from ..tracer.structure import Leaf, Sealed, leaves, positions, rebuild
@@ -28,9 +29,12 @@ from ..tracer.tape import NOWHERE, Input, KeywordOp, Op, Tape, append, substitut
 from ..tracer.tracebacks import fold
 from .api import inner_run
 from .argnums import checked_aux, leave_aux, options_text
+from .cache import Entry
 from .cotangents import refuse_sealed_between, shaped
 from .direct import Direct, found, state_of
 from .dispatch import written
+from .fold.along import along
+from .fold.multiplied import MAKERS, PULLBACK, Multiplied
 from .forward import Pusher
 from .loops import Miss
 from .programs import Builder, Program, Unfit
@@ -115,6 +119,14 @@ class Linearized(Direct):
     def build(self, done: Run) -> Program:
         name = getattr(self.f, "__name__", "f")
         return LinearBuilder(done, name, self.entry().names).build_linear(KeptLinear)
+
+    def folded(
+        self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
+    ) -> Any:
+        f = self.f.__func__ if type(self.f) is MethodType else self.f
+        if self.has_aux or type(f) is not FunctionType:
+            return MISSING
+        return self.by_region(entry, self.f, args, range(len(args)), LINEAR, drawn)
 
     def inside(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -293,6 +305,54 @@ class KeptLinear(Linear):
 
 intrinsic(KeptLinear.__call__)
 FLOAT = {float}
+
+
+class Steep(Linear):
+    """The derivative of one number, by its gradient, which a folded program gives."""
+
+    def __init__(self, *given: Any) -> None:
+        self.back = RunForward(*given)
+        self.gradients = self.back.gradients
+        self.tracer = None
+        self.functions = {}
+
+    @property
+    def done(self) -> Run:  # type: ignore[override]
+        return self.back.done
+
+    @property
+    def ops(self) -> list[Op]:  # type: ignore[override]
+        return self.done.tape.ops
+
+    @property
+    def traced(self) -> Tape:
+        return Tape(*describe(self.back.f))
+
+    def __reduce__(self) -> Any:
+        return Linear, (self.done, self.ops)
+
+    def __call__(self, *tangents: Any) -> Any:
+        if len(tangents) == len(self.gradients):
+            try:
+                return along(self.back.value, self.gradients, tangents)
+            except Miss:
+                pass
+        try:
+            return self.answer(self.seeds(self.done, tangents))
+        except BaseException as error:
+            fold(error)
+            raise
+
+
+class RunForward(Multiplied):
+    """A pullback whose function is run for forward mode, where more is asked."""
+
+    how: ClassVar[dict[str, Any]] = {"forward": True}
+
+
+intrinsic(Steep.__call__)
+LINEAR = PULLBACK.replace("{multiplied}", "{steep}")
+MAKERS["steep"] = Steep
 
 
 class LinearBuilder(Builder):

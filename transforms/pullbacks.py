@@ -230,7 +230,7 @@ class Forward(Direct):
         f = self.f.__func__ if type(self.f) is MethodType else self.f
         if kwargs or self.has_aux or type(f) is not FunctionType:
             return MISSING
-        return self.by_region(entry, args, range(len(args)), PULLBACK, drawn)
+        return self.by_region(entry, self.f, args, range(len(args)), PULLBACK, drawn)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return asked(self.f, args, kwargs, False)

@@ -10,6 +10,7 @@ whole     a transform that is traced together with the function that it works on
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from types import FunctionType, MethodType
 from typing import Any, Literal, overload
 
 from ..rules.broadcasting import broadcast_like
@@ -19,7 +20,7 @@ from ..tracer.active import active
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError
 from ..tracer.intrinsic import Intrinsic, Made, intrinsic
-from ..tracer.kinds import is_one_of, isinstance
+from ..tracer.kinds import MISSING, is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
 from ..tracer.run import Run, must_be_callable
@@ -34,6 +35,7 @@ from .cache import Entry, entry_of, key_of
 from .cotangents import refuse_sealed_between, seeds_of
 from .direct import Direct, found, state_of
 from .dispatch import Caller, Dispatcher, traced_run, written
+from .fold.along import ALONG
 from .forward import Pusher
 from .programs import Builder, Program
 from .typed import Aux, R
@@ -160,6 +162,18 @@ class Asked(Once, Direct):
 
 class AskedJvp(Asked):
     __slots__ = ()
+
+    def followed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        primals: tuple[Any, ...] = args[0]
+        return primals
+
+    def folded(
+        self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
+    ) -> Any:
+        f = self.transform.f
+        if type(f.__func__ if type(f) is MethodType else f) is not FunctionType:
+            return MISSING
+        return self.by_region(entry, f, args, range(len(args[0])), ALONG, drawn)
 
 
 class AskedJvpAux(Asked):

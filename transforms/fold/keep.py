@@ -13,8 +13,9 @@ from ..budget import working
 from ..cache import Entry, settings
 from ..loops import Miss
 from ..programs import Program, Unfit
-from .multiplied import PULLBACK
-from .program import RegionBuilder, run_of
+from .along import ALONG
+from .multiplied import makers_in
+from .program import AlongBuilder, RegionBuilder, run_of
 from .structured import structured
 
 KINDS = 4  # of arguments that are kept apart
@@ -25,8 +26,9 @@ def program_of(
 ) -> Program:
     """The program of all ways that were seen."""
     done, inputs = run_of(known, f)
-    builder = RegionBuilder(done, entry.title, entry.names)
-    builder.discrete = answer == PULLBACK
+    kind = AlongBuilder if answer == ALONG else RegionBuilder
+    builder = kind(done, entry.title, entry.names)
+    builder.discrete = bool(makers_in(answer))
     program = builder.region(known, inputs, [*keys], answer)
     program.positional = builder.discrete
     return program

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from ..api import Pullback
 from ..loops import Miss
 from ..programs import Program
 from ..trial import Trial
+from .along import along
 from .structured import numbers
 
 # Up to here a number of single precision multiplies gradients: what leads to them would overflow no sooner.
 MODERATE = 2.0**16
 # The format of what a program gives for `pullback` (see `RegionBuilder.region`).
-PULLBACK = "({value}, {make}(self.f, {program}, ({given}), {value}, ({gradients}), {drawn}))"
+PULLBACK = "({value}, {multiplied}(self.f, {program}, ({given}), {value}, ({gradients}), {drawn}))"
 
 
 class Multiplied(Pullback):
@@ -37,6 +38,7 @@ class Multiplied(Pullback):
     """
 
     run: Run | None = None
+    how: ClassVar[dict[str, Any]] = {"outline": Iterations}  # the function is run
 
     def __init__(
         self,
@@ -71,8 +73,9 @@ class Multiplied(Pullback):
                     f"what {self.f.__name__} reads has changed since the call of pullback, and its tape is asked for "
                     "now\ncall pullback again"
                 )
-            how: Any = {"protect": True, "outline": Iterations, "drawn": [*self.drawn]}
-            self.run = run(self.f, taken(self.args), {}, **how).close()
+            drawn = [*self.drawn]
+            self.run = run(self.f, taken(self.args), {}, protect=True, drawn=drawn, **self.how)
+            self.run.close()
         return self.run
 
     def is_as_before(self) -> bool:
@@ -86,6 +89,13 @@ class Multiplied(Pullback):
 
 
 intrinsic(Multiplied.__call__)
+# What formats refer to by these names: it is given the gradients, and gives what the call gives.
+MAKERS: dict[str, Any] = {"multiplied": Multiplied, "along": along}
+
+
+def makers_in(answer: str) -> list[str]:
+    """The names of those that a format refers to."""
+    return [name for name in MAKERS if f"{{{name}}}" in answer]
 
 
 def taken(x: Any) -> Any:

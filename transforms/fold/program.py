@@ -10,14 +10,16 @@ import numpy as np
 from ...tracer.fold.region import Draw, End, Folded, Kind, Loop, Written, is_memory, is_stream
 from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
+from ...tracer.kinds import MISSING
 from ...tracer.outcome import Outcome
+from ...tracer.reads import Place
 from ...tracer.run import Run, describe
 from ...tracer.structure import FIXED, Branch, Leaf, Tree, has_leaf, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import PAD, Builder, Program, Unfit
 from .arrays import gradient_by, is_call, is_numpy_type, is_of_floats, own_gradient_by
-from .multiplied import Multiplied
+from .multiplied import MAKERS, makers_in
 from .source import Emission, Unemittable
 from .structured import structured
 
@@ -166,7 +168,7 @@ class RegionBuilder(Builder):
                 gradient=gradients[0] if gradients else "",
                 given="".join(f"{name}, " for name in program.parameters),
                 drawn="drawn" if draws else "()",
-                make=self.constant(Multiplied, "multiplied") if "{make}" in answer else "",
+                **{name: self.constant(MAKERS[name], name) for name in makers_in(answer)},
                 program=self.constant(program, "program") if "{program}" in answer else "",
             )
             first = ["seen = set()"] if any(x.value is None for x in wanted) else []
@@ -196,3 +198,27 @@ class RegionBuilder(Builder):
         self.ending(draws)
         self.assembly.taken = set()
         return program
+
+
+class AlongBuilder(RegionBuilder):
+    """Writes a program that is given the arguments of the function as a tuple, and a direction."""
+
+    def signature(self) -> tuple[list[str], str, list[str]]:
+        missing = self.constant(MISSING, "missing")
+        name = self.program.name = self.assembly.fresh(self.program.name)
+        given = [self.assembly.fresh(x) for x in ("primals", "tangents")]
+        self.arguments = [self.assembly.fresh(str(x)) for x in self.reads.arguments]
+        header = ", ".join(["self", *[f"{x}={missing}" for x in given], "*rest"])
+        count = len(self.arguments)
+        return given, f"def {name}({header}):", ["rest", f"len({given[0]}) != {count}"]
+
+    def opening(self, draws: bool, quiets: bool) -> dict[Place, str]:
+        roots = super().opening(draws, quiets)
+        names = "".join(f"{name}, " for name in self.arguments)
+        self.program.lines.append(f"{PAD}{names}= {self.program.parameters[0]}")
+        return roots
+
+    def roots(self) -> dict[Place, str]:
+        assert self.reads.function is not None
+        found = dict(zip(self.reads.arguments, self.arguments, strict=True))
+        return {**found, self.reads.function: "self.f.__self__.f"}
