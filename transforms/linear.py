@@ -124,9 +124,10 @@ class Linearized(Direct):
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
     ) -> Any:
         f = self.f.__func__ if type(self.f) is MethodType else self.f
-        if self.has_aux or type(f) is not FunctionType:
+        if type(f) is not FunctionType:
             return MISSING
-        return self.by_region(entry, self.f, args, range(len(args)), LINEAR, drawn)
+        keys = range(len(args))
+        return self.by_region(entry, self.f, args, keys, LINEAR, drawn, self.has_aux)
 
     def inside(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -312,7 +313,7 @@ class Steep(Linear):
 
     def __init__(self, *given: Any) -> None:
         self.back = RunForward(*given)
-        self.gradients = self.back.gradients
+        self.value, self.gradients = self.back.value, self.back.gradients
         self.tracer = None
         self.functions = {}
 
@@ -334,7 +335,7 @@ class Steep(Linear):
     def __call__(self, *tangents: Any) -> Any:
         if len(tangents) == len(self.gradients):
             try:
-                return along(self.back.value, self.gradients, tangents)
+                return along(self.value, self.gradients, tangents)
             except Miss:
                 pass
         try:
@@ -347,6 +348,7 @@ class Steep(Linear):
 class RunForward(Multiplied):
     """A pullback whose function is run for forward mode, where more is asked."""
 
+    asked = "linearize"
     how: ClassVar[dict[str, Any]] = {"forward": True}
 
 

@@ -136,6 +136,7 @@ class Program:
             ""  # the name by which it asks whether it may leave NumPy's error state as it is
         )
         self.positional = False  # whether it takes no keywords
+        self.aux = False  # whether the function gives an aux beside its value
         self.simple = True  # takes its arguments by the names of the function's own parameters
         self.reasons: dict[int, str] = {}
         self.guards: dict[int, Guard] = {}

@@ -228,9 +228,10 @@ class Forward(Direct):
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
     ) -> Any:
         f = self.f.__func__ if type(self.f) is MethodType else self.f
-        if kwargs or self.has_aux or type(f) is not FunctionType:
+        if kwargs or type(f) is not FunctionType:
             return MISSING
-        return self.by_region(entry, self.f, args, range(len(args)), PULLBACK, drawn)
+        keys = range(len(args))
+        return self.by_region(entry, self.f, args, keys, PULLBACK, drawn, self.has_aux)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return asked(self.f, args, kwargs, False)

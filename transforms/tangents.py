@@ -35,7 +35,7 @@ from .cache import Entry, entry_of, key_of
 from .cotangents import refuse_sealed_between, seeds_of
 from .direct import Direct, found, state_of
 from .dispatch import Caller, Dispatcher, traced_run, written
-from .fold.along import ALONG
+from .fold.along import ALONG, ALONG_AUX
 from .forward import Pusher
 from .programs import Builder, Program
 from .typed import Aux, R
@@ -162,6 +162,7 @@ class Asked(Once, Direct):
 
 class AskedJvp(Asked):
     __slots__ = ()
+    has_aux = False
 
     def followed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         primals: tuple[Any, ...] = args[0]
@@ -173,11 +174,13 @@ class AskedJvp(Asked):
         f = self.transform.f
         if type(f.__func__ if type(f) is MethodType else f) is not FunctionType:
             return MISSING
-        return self.by_region(entry, f, args, range(len(args[0])), ALONG, drawn)
+        answer = ALONG_AUX if self.has_aux else ALONG
+        return self.by_region(entry, f, args, range(len(args[0])), answer, drawn, self.has_aux)
 
 
-class AskedJvpAux(Asked):
+class AskedJvpAux(AskedJvp):
     __slots__ = ()
+    has_aux = True
 
 
 def along(

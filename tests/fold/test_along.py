@@ -7,8 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from wengert import TangentError, clear_cache, jit, jvp, linearize
+from wengert import TangentError, clear_cache, jit, jvp, linearize, pullback
 from wengert.transforms import budget, tangents
+from wengert.transforms.fold.multiplied import Multiplied
 from wengert.transforms.linear import Linearized, Steep
 
 CALLS = 24
@@ -248,3 +249,49 @@ def test_more_may_be_asked_of_it():
     assert copy.deepcopy(f_jvp)(*direction) == pytest.approx(f_jvp(*direction))
     _, second = jvp(lambda t: f_jvp(t, 1.0), (2.0,), (1.0,))
     assert second == pytest.approx(f_jvp(1.0, 0.0))
+
+
+def with_aux(x, y):
+    value = until_large(x, y)
+    return value, {"n": int(value), "twice": 2.0 * value, "given": [x, y], "text": "a"}
+
+
+def pulled_aux(primals, direction):
+    value, back, aux = pullback(with_aux, *primals, has_aux=True)
+    return value, back(2.0), aux
+
+
+def pushed_aux(primals, direction):
+    return jvp(with_aux, primals, direction, has_aux=True)
+
+
+def lineared_aux(primals, direction):
+    value, f_jvp, aux = linearize(with_aux, *primals, has_aux=True)
+    return value, f_jvp(*direction), aux
+
+
+@pytest.mark.parametrize("way", [pulled_aux, pushed_aux, lineared_aux])
+def test_aux(way):
+    rng = random.Random(8)
+    for _ in range(CALLS):
+        given = draw_until_large(rng)
+        with jit(True):
+            value, derivative, aux = way(*given)
+        with jit(False):
+            expected = way(*given)
+        assert (value, aux) == (expected[0], expected[2]) == with_aux(*given[0])
+        assert derivative == pytest.approx(expected[1], rel=1e-10)
+
+
+def test_of_what_has_an_aux_more_may_be_asked():
+    rng = random.Random(9)
+    backs, linears = [], []
+    for _ in range(CALLS):
+        primals, _ = draw_until_large(rng)
+        backs.append(pullback(with_aux, *primals, has_aux=True)[1])
+        linears.append(linearize(with_aux, *primals, has_aux=True)[1])
+    back = next(x for x in reversed(backs) if type(x) is Multiplied)
+    f_jvp = next(x for x in reversed(linears) if type(x) is Steep)
+    assert back(np.float64(1.0)) == pytest.approx(back(1.0))
+    assert back.tape.ops
+    assert f_jvp(np.float32(0.5), 0.0) == pytest.approx(f_jvp(0.5, 0.0))

@@ -13,8 +13,9 @@ import numpy as np
 
 from ..loops import Miss
 
-# The format of what a program gives for `jvp` (see `RegionBuilder.region`).
-ALONG = "({value}, {along}({value}, ({gradients}), tangents))"
+# The formats of what a program gives for `jvp` (see `RegionBuilder.region`), without an aux and with one.
+ALONG = "({main}, {along}({main}, ({gradients}), tangents))"
+ALONG_AUX = "({main}, {along}({main}, ({gradients}), tangents), {aux})"
 NUMBERS = (float, int, np.float64)
 
 

@@ -13,7 +13,7 @@ from ..budget import working
 from ..cache import Entry, settings
 from ..loops import Miss
 from ..programs import Program, Unfit
-from .along import ALONG
+from .along import ALONG, ALONG_AUX
 from .multiplied import makers_in
 from .program import AlongBuilder, RegionBuilder, run_of
 from .structured import structured
@@ -26,7 +26,7 @@ def program_of(
 ) -> Program:
     """The program of all ways that were seen."""
     done, inputs = run_of(known, f)
-    kind = AlongBuilder if answer == ALONG else RegionBuilder
+    kind = AlongBuilder if answer in (ALONG, ALONG_AUX) else RegionBuilder
     builder = kind(done, entry.title, entry.names)
     builder.discrete = bool(makers_in(answer))
     program = builder.region(known, inputs, [*keys], answer)

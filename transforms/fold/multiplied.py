@@ -17,6 +17,7 @@ from ...tracer.kinds import MISSING
 from ...tracer.outline import Iterations
 from ...tracer.run import Run, run
 from ..api import Pullback
+from ..argnums import leave_aux
 from ..loops import Miss
 from ..programs import Program
 from ..trial import Trial
@@ -26,7 +27,7 @@ from .structured import numbers
 # Up to here a number of single precision multiplies gradients: what leads to them would overflow no sooner.
 MODERATE = 2.0**16
 # The format of what a program gives for `pullback` (see `RegionBuilder.region`).
-PULLBACK = "({value}, {multiplied}(self.f, {program}, ({given}), {value}, ({gradients}), {drawn}))"
+PULLBACK = "({value}, {multiplied}(self.f, {program}, ({given}), {main}, ({gradients}), {drawn}))"
 
 
 class Multiplied(Pullback):
@@ -38,6 +39,7 @@ class Multiplied(Pullback):
     """
 
     run: Run | None = None
+    asked = "pullback"
     how: ClassVar[dict[str, Any]] = {"outline": Iterations}  # the function is run
 
     def __init__(
@@ -70,11 +72,13 @@ class Multiplied(Pullback):
         if self.run is None:
             if not self.is_as_before():
                 raise TraceError(
-                    f"what {self.f.__name__} reads has changed since the call of pullback, and its tape is asked for "
-                    "now\ncall pullback again"
+                    f"what {self.f.__name__} reads has changed since the call of {self.asked}, and its tape is asked "
+                    f"for now\ncall {self.asked} again"
                 )
             drawn = [*self.drawn]
             self.run = run(self.f, taken(self.args), {}, protect=True, drawn=drawn, **self.how)
+            if self.program.aux:
+                leave_aux(self.f, self.run)
             self.run.close()
         return self.run
 
@@ -82,7 +86,7 @@ class Multiplied(Pullback):
         """Whether the program gives what it gave, to the bit."""
         trial = Trial(self.f)
         again = self.program.given(self.drawn)(trial, *self.args)
-        if trial.error is not None or repr(again[0]) != repr(self.value):
+        if trial.error is not None or repr(again[1].value) != repr(self.value):
             return False
         pairs = zip(numbers(again[1].gradients), numbers(self.gradients), strict=True)
         return all(np.array_equal(a, b) for a, b in pairs)

@@ -138,6 +138,7 @@ class RegionBuilder(Builder):
             self.wanted.setdefault(op.place, []).append(op)
         if not self.discrete and not all(map(has_leaf, trees)):
             raise Unfit("a gradient by something without one")
+        program.aux = known.aux
         self.calls = any(map(is_call, known.folded.ops()))
         draws = any(isinstance(op, Draw) for op in known.folded.ops())
         roots = self.opening(draws, self.calls)
@@ -163,6 +164,7 @@ class RegionBuilder(Builder):
             given = [written(state, outs, value, known.folded) for state in end.state]
             result = answer.format(
                 value=f"({', '.join(given)})" if known.aux else given[0],
+                main=given[0],
                 aux=given[-1],
                 gradients="".join(g + ", " for g in gradients),
                 gradient=gradients[0] if gradients else "",
