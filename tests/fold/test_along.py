@@ -252,7 +252,9 @@ def test_more_may_be_asked_of_it():
 
 
 def with_aux(x, y):
-    value = until_large(x, y)
+    value = x
+    while value < 10.0:
+        value = value * 1.1 if math.sin(7.0 * value) > 0.0 else value + 0.3 * y
     return value, {"n": int(value), "twice": 2.0 * value, "given": [x, y], "text": "a"}
 
 
