@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from helpers import assert_close
 from wengert import TangentError, clear_cache, jit, jvp, linearize, pullback
 from wengert.transforms import budget, tangents
 from wengert.transforms.fold.multiplied import Multiplied
@@ -251,11 +252,9 @@ def test_more_may_be_asked_of_it():
     assert second == pytest.approx(f_jvp(1.0, 0.0))
 
 
-def with_aux(x, y):
-    value = x
-    while value < 10.0:
-        value = value * 1.1 if math.sin(7.0 * value) > 0.0 else value + 0.3 * y
-    return value, {"n": int(value), "twice": 2.0 * value, "given": [x, y], "text": "a"}
+def with_aux(xs, a):
+    value = reduced(xs, a)
+    return value, {"n": int(value), "twice": 2.0 * value, "given": [a, 1.0], "text": "a"}
 
 
 def pulled_aux(primals, direction):
@@ -276,24 +275,24 @@ def lineared_aux(primals, direction):
 def test_aux(way):
     rng = random.Random(8)
     for _ in range(CALLS):
-        given = draw_until_large(rng)
+        given = draw_reduced(rng)
         with jit(True):
             value, derivative, aux = way(*given)
         with jit(False):
             expected = way(*given)
         assert (value, aux) == (expected[0], expected[2]) == with_aux(*given[0])
-        assert derivative == pytest.approx(expected[1], rel=1e-10)
+        assert_close(derivative, expected[1])
 
 
 def test_of_what_has_an_aux_more_may_be_asked():
     rng = random.Random(9)
     backs, linears = [], []
     for _ in range(CALLS):
-        primals, _ = draw_until_large(rng)
+        primals, _ = draw_reduced(rng)
         backs.append(pullback(with_aux, *primals, has_aux=True)[1])
         linears.append(linearize(with_aux, *primals, has_aux=True)[1])
     back = next(x for x in reversed(backs) if type(x) is Multiplied)
     f_jvp = next(x for x in reversed(linears) if type(x) is Steep)
-    assert back(np.float64(1.0)) == pytest.approx(back(1.0))
+    assert_close(back(np.float64(1.0)), back(1.0))
     assert back.tape.ops
-    assert f_jvp(np.float32(0.5), 0.0) == pytest.approx(f_jvp(0.5, 0.0))
+    assert f_jvp(None, np.float32(0.5)) == pytest.approx(f_jvp(None, 0.5))
