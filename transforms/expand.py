@@ -19,7 +19,7 @@ import math
 import operator
 import threading
 import types
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -78,7 +78,7 @@ class Expansion:
     other values may have led the rule another way.
     """
 
-    __slots__ = ("decided", "drawn", "forms", "function", "momentary", "tape", "wanted")
+    __slots__ = ("decided", "drawn", "forms", "made", "momentary", "tape", "wanted")
 
     def __init__(
         self,
@@ -94,7 +94,14 @@ class Expansion:
         self.wanted = wanted
         self.forms = forms
         self.drawn: set[int] = set()
-        self.function = compiled(tape, "pullback")
+        self.made: Callable[..., Any] | None = None
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The tape as a function, for those who run it: whoever writes a program reads the tape alone."""
+        if self.made is None:
+            self.made = compiled(self.tape, "pullback")
+        return self.made
 
 
 KEPT = 1024  # expansions take some 4 KB each

@@ -22,7 +22,7 @@ from .functions import call_function
 from .generators import generated, is_generator
 from .iteration import Collected, Iterator, Source, advanced, ended, of_items, source_of, zipped
 from .memories import born_dict
-from .methods import OF_NUMBERS_ALONE, OF_TEXT, of_number, of_text, ordered
+from .methods import OF_NUMBERS_ALONE, OF_TEXT, in_order, of_number, of_text, ordered
 from .recorder import Box, Recorder
 from .region import Array, is_stream
 from .substitutes import KINDS, SUBSTITUTES
@@ -84,6 +84,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
             return operators.alike(recorder, key, *args)
         if fn is equivalents.counted_one_by_one:
             return one_by_one(recorder, *args)
+        if fn is equivalents.in_order:
+            return in_order(recorder, key, *args)
         if fn is equivalents.is_unordered:
             return operators.is_unordered(recorder, key, *args)
         if fn is equivalents.ended:
@@ -167,7 +169,8 @@ def gathered(recorder: Recorder, key: Any, x: Any) -> Any:
 def is_gone_through(recorder: Recorder, x: Any) -> bool:
     """Whether something has to be gone through by a loop to see what is in it."""
     of_users = is_object(recorder, x) and not named.is_named(recorder, x)
-    return type(x) in (Source, Iterator) or (of_users and not issubclass(type(x), BaseException))
+    own = type(x) in (Source, Iterator) or type(plain(x)) is range
+    return own or (of_users and not issubclass(type(x), BaseException))
 
 
 def iterated(key: Any, x: Any) -> Any:

@@ -408,15 +408,29 @@ def keys_of(items, key):  # type: ignore[no-untyped-def]
     return keys
 
 
+def in_order(keys: Any, backwards: bool) -> list[int]:
+    """At which places the keys stand that come first, second and so on, as C code sorts them."""
+    return sorted(range(len(keys)), key=keys.__getitem__, reverse=backwards)
+
+
 def sort(items, keys, backwards):  # type: ignore[no-untyped-def]
     """``items.sort(reverse=backwards)``, by keys if not None: of what has one order any stable sort gives the same."""
     keyed = keys is not None
     if not keyed:
         keys = items
-    for k in keys:
-        if is_unordered(k):
-            unordered()
     n, width = len(items), 1
+    order = in_order(keys, backwards) if n > 1 else None
+    if order is not None:
+        taken = []
+        for k in order:
+            taken.append(items[k])
+        for k in range(n):
+            items[k] = taken[k]
+        width = n
+    else:
+        for k in keys:
+            if is_unordered(k):
+                unordered()
     while width < n:  # runs of this length are in order: two and two of them are merged
         merged, order = [], []
         for low in range(0, n, 2 * width):

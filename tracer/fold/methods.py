@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
+import numpy as np
+
 from ...rules.words import with_article
+from ..kinds import are_one_of
 from . import equivalents
 from .basics import decided, plain, refuse
 from .functions import call_function
@@ -71,13 +73,24 @@ def sort(recorder: Recorder, key: Any, items: list[Any], kwargs: dict[str, Any])
     call_function(recorder, key, equivalents.sort, (items, keys, backwards), {})
 
 
+ORDERED = frozenset((float, int, np.float64))
+
+
+def in_order(recorder: Recorder, key: Any, keys: list[Any], backwards: bool) -> list[int] | None:
+    """At which places the first, the second number and so on stand; None of other keys, whose order is followed."""
+    values = [*map(plain, keys)]
+    if not are_one_of(values, ORDERED):
+        return None
+    order = equivalents.in_order(values, backwards)
+    made: list[int] = recorder.born(key, equivalents.in_order, (keys, backwards), order)
+    return made
+
+
 def order_of(kwargs: dict[str, Any]) -> tuple[Any, bool]:
     """The key and the direction of a sort."""
     key, backwards = kwargs.get("key"), kwargs.get("reverse", False)
     if not {*kwargs} <= {"key", "reverse"} or type(backwards) is not bool:
         refuse("a sort is given something else")
-    if key is not None and type(key) is not types.FunctionType:
-        refuse("a sort is given a key that is no Python function")
     return key, backwards
 
 

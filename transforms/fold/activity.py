@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...rules.words import with_article
-from ...tracer.fold.equivalents import shown
+from ...tracer.fold.equivalents import in_order, shown
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
@@ -322,7 +322,7 @@ class Activity:
             return [(op.args[0], op)]
         if op.fn in (LOAD, POP):
             return [(op.args[0], x) for x in ((op, *results_of(op)) if type(op) is Take else (op,))]
-        if op.fn in (LENGTH, DROP) or op.fn is builtins.list or isinstance(op, Draw):
+        if op.fn in (LENGTH, DROP, builtins.list, in_order) or isinstance(op, Draw):
             return []
         if op in self.called and is_constant(op):
             return []

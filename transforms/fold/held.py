@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from keyword import iskeyword
 from typing import Any
 
-from ...tracer.fold.equivalents import attribute_of
+from ...tracer.fold.equivalents import attribute_of, in_order
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
@@ -150,6 +150,8 @@ class Held:
                     self.group(op).enter(ELSEWHERE, key)
                 if self.real:
                     self.group(op).states[ANYWHERE] = {ANYTHING}
+            elif op.fn is in_order:
+                self.group(op).enter(ANYWHERE, 0)
             for x in op.args:
                 if isinstance(x, Reference):
                     self.of(x)
