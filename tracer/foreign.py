@@ -226,7 +226,12 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             merging = name == "update"
         leading = LEADING.get(fn, len(args)) if known else len(args)
         last = own + (1 if name == "fromkeys" else leading)
-        given = [taken(tracer, site, x, merging) for x in args[own:last]]
+        given = [
+            x
+            if i == place
+            else taken(tracer, site, x, merging)  # the function is not iterated over
+            for i, x in enumerate(args[own:last])
+        ]
         args = (*args[:own], *given, *args[last:])
         if known and fn is itertools.compress:
             args, kwargs = selected(site, args, kwargs)
@@ -237,8 +242,10 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             and not (isinstance(args[-1], HASHED) and fn is not sorted and name != "join")
         ):  # whose items are to be seen before they are compared
             given = args[-1]
-            # A set does not ask how many they will be, and neither does a deque; `join` asks only the iterator.
-            given = given if fn is sorted else iter(given) if name == "join" else deque(given)
+            if name == "join":  # which asks only the iterator how many they will be
+                given = joinable(fn, args)
+            elif fn is not sorted:  # a set does not ask, and neither does a deque
+                given = deque(given)
             args = (*args[:-1], list(given))
     if (name in INDEXING or name in SEARCHING) and any(map(is_no_index, args)):
         args = with_plain_indices(name, owner, args)
@@ -388,6 +395,15 @@ def with_chained(tracer: Tracer, site: Site, state: Any) -> Any:
         return state
     rest = [iterable(tracer, site, x) if is_iterator(x) else x for x in state[1:]]
     return (chained(tracer, site, state[0]), *rest)
+
+
+def joinable(join: Any, args: Any) -> Any:
+    """An iterator over what ``join`` is given; whatever type it is that this wants, CPython says its own word."""
+    try:
+        return iter(args[-1])
+    except TypeError:
+        pass
+    return join(*map(plain_of, args[:-1]), 0)
 
 
 LOOKERS = frozenset(

@@ -31,7 +31,8 @@ class StandIn:
     __slots__ = ("site", "tracer", "value")
 
     def __init_subclass__(cls) -> None:
-        apart(cls)
+        if cls.__module__ == __name__:  # any other has the name of the class that it stands for
+            apart(cls)
         WRAPPERS.add(cls)
 
     def __init__(self, tracer: Tracer, site: Site, value: Any) -> None:
@@ -238,9 +239,13 @@ class Mapping(StandIn):
 
     __slots__ = ()
 
-    @intrinsic
+    @property
     def keys(self) -> Any:
+        """The method, where the object has one: CPython asks whether it has."""
         method = meaning.attributes.load(self.tracer, self.site, self.value, "keys")
+        return lambda: self.asked(method)
+
+    def asked(self, method: Any) -> Any:
         keys = meaning.calls.call(self.tracer, self.site, method, (), {})
         return meaning.protocols.iterate_object(self.tracer, self.site, keys)
 
