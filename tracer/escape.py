@@ -22,6 +22,9 @@ import gc
 import inspect
 import itertools
 import operator
+import os
+import sys
+import traceback
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -112,6 +115,10 @@ BY_KEY = frozenset(  # these look at their arguments, and at an element only if 
 
 
 ABSTRACT = abc.ABCMeta.__instancecheck__.__code__.co_filename  # asks for classes alone
+# What asks exceptions and other objects for their text alone, and tells of the exception that is being handled as
+# well, which it is not given.
+TELLERS = frozenset(("traceback", "logging"))
+TELLING = tuple(os.path.join(os.path.dirname(traceback.__file__), x) for x in TELLERS)
 
 
 def watched(
@@ -136,6 +143,8 @@ def watched(
     tracer = active.tracer
     makers = making.called(fn, args)
     given = reach(fn, args, kwargs)
+    if type(fn) is types.FunctionType and root_of(fn) in TELLERS:
+        given = (*given, sys.exception())
     closed = are_one_of(given, CLOSED)
     classes = [] if closed else classes_in(given, 3)
     late = tracer is not None and tracer.reads is not None and comes_late(fn, given)
@@ -224,7 +233,7 @@ class Watch:
         code = frame.f_code
         if id(code) in self.bare:
             self.escaped = code
-        if rewrite.is_twin(code) or code.co_filename.startswith((*OURS, ABSTRACT)):
+        if rewrite.is_twin(code) or code.co_filename.startswith((*OURS, ABSTRACT, *TELLING)):
             return
         if self.kept and by_callable(frame):
             self.show()
