@@ -147,6 +147,8 @@ def watched(
         given = (*given, sys.exception())
     closed = are_one_of(given, CLOSED)
     classes = [] if closed else classes_in(given, 3)
+    if (cls := making.filled(fn)) is not None:
+        classes = [*classes, cls]
     late = tracer is not None and tracer.reads is not None and comes_late(fn, given)
     if not (classes or callbacks or members or kept or late or makers) or tracer is None:
         return plainly(fn, args, kwargs, seen)
@@ -467,7 +469,7 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
             detours = [
                 Detour(x, name)
                 for name, x in sorted(members.items(), key=by_answer)
-                if type(x) is types.FunctionType and name.startswith("__") and name.endswith("__")
+                if type(x) is types.FunctionType and is_special(name)
                 if root_of(x) != "typing"  # which looks at who calls it
             ]
             known = (cls, members, detours)
@@ -479,6 +481,11 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
                 note_specials(tracer, cls, members)
         found += known[2]
     return found
+
+
+def is_special(name: str) -> bool:
+    """Whether C code may call a method of such a name without being asked to: ``{} | x`` calls ``x.keys``."""
+    return (name.startswith("__") and name.endswith("__")) or name == "keys"
 
 
 def by_answer(member: tuple[str, Any]) -> bool:
@@ -496,7 +503,7 @@ def is_own(members: dict[str, Any]) -> bool:
 SPECIAL = (
     "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __bool__ __len__ __iter__ __next__ __getitem__ __contains__ "
     "__index__ __int__ __float__ __complex__ __str__ __repr__ __format__ __bytes__ __call__ __length_hint__ "
-    "__reversed__ __reduce__ __reduce_ex__ __getstate__ __getnewargs__ __copy__ __deepcopy__ __array__ __buffer__"
+    "__reversed__ __reduce__ __reduce_ex__ __getstate__ __getnewargs__ __copy__ __deepcopy__ __array__ __buffer__ keys"
 ).split()
 
 

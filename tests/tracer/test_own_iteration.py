@@ -434,3 +434,98 @@ def test_a_length_is_asked_for_where_cpython_does(take, on):
             expected, asked = f(1.5 + k), [*log]
             assert value_and_grad(f)(1.5 + k) == (expected, len(asked))
             assert log == asked
+
+
+# ------------------------------------------------------------------------------------ filled by C code
+
+
+class Filled(dict):
+    def __setitem__(self, key, value):
+        log.append(key)
+        grown["weight"] = grown["weight"] * 1.5
+        super().__setitem__(key, value)
+
+
+class FilledInOrder(collections.OrderedDict):
+    def __setitem__(self, key, value):
+        log.append(key)
+        grown["weight"] = grown["weight"] * 1.5
+        super().__setitem__(key, value)
+
+
+class Begun(dict):
+    def __init__(self, *args):
+        log.append("init")
+        grown["weight"] = grown["weight"] * 2.0
+        super().__init__(*args)
+
+
+class Made(dict):
+    def __new__(cls, *args):
+        log.append("new")
+        grown["weight"] = grown["weight"] * 2.0
+        return super().__new__(cls, *args)
+
+
+class Count(int):
+    def __new__(cls, value):
+        log.append("new")
+        grown["weight"] = grown["weight"] * 2.0
+        return super().__new__(cls, value)
+
+
+class Asked(dict):
+    def __getitem__(self, key):
+        log.append("item")
+        grown["weight"] = grown["weight"] * 2.0
+        return super().__getitem__(key)
+
+    def __iter__(self):
+        return super().__iter__()
+
+    def keys(self):
+        log.append("keys")
+        grown["weight"] = grown["weight"] * 1.5
+        return super().keys()
+
+
+def locally(x):
+    class Local(dict):
+        def __setitem__(self, key, value):
+            log.append(key)
+            grown["weight"] = grown["weight"] * x
+            super().__setitem__(key, value)
+
+    return sum(Local.fromkeys("ab", x).values())
+
+
+FILLING = {
+    "constants": lambda x: sum(Filled.fromkeys("ab", 1.0).values()),
+    "traced values": lambda x: sum(Filled.fromkeys("ab", x).values()),
+    "of an object": lambda x: sum(Filled(a=1.0).fromkeys("ab", x).values()),
+    "in order": lambda x: sum(FilledInOrder.fromkeys("ab", x).values()),
+    "init": lambda x: sum(Begun.fromkeys("ab", x).values()),
+    "new": lambda x: sum(Made.fromkeys("ab", x).values()),
+    "from_bytes": lambda x: x * Count.from_bytes(b"a", "big"),
+    "a local class": locally,
+    "or": lambda x: (Asked(a=x) | {})["a"],
+    "or, from the right": lambda x: ({} | Asked(a=x))["a"],
+    "copy": lambda x: x * len(dict.copy(Asked(a=1.0))),
+}
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("name", FILLING)
+def test_what_a_class_does_when_c_code_fills_it_or_takes_its_items_is_followed(name, on):
+    def f(x):
+        log.clear()
+        grown["weight"] = x
+        return FILLING[name](x) * len(log) + grown["weight"]
+
+    with jit(on):
+        for k in range(5):
+            x, h = 1.5 + k, 1e-6
+            slope = (f(x + h) - f(x - h)) / (2 * h)
+            expected, asked = f(x), [*log]
+            assert value_and_grad(f)(x) == (expected, pytest.approx(slope, rel=1e-6))
+            assert log == asked
