@@ -470,7 +470,7 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
                 Detour(x, name)
                 for name, x in sorted(members.items(), key=by_answer)
                 if type(x) is types.FunctionType and is_special(name)
-                if root_of(x) != "typing"  # which looks at who calls it
+                if root_of(x) not in ("typing", "abc")  # which look at who calls, or ask on
             ]
             known = (cls, members, detours)
             if is_own(members):  # they make a detour for what C code is given of them
@@ -622,7 +622,7 @@ STRICT = frozenset(
     f"__{name}__"
     for name in "bool len index hash str repr format int length_hint bytes sizeof iter fspath".split()
 )
-ANSWERS = STRICT | {"__contains__"}
+ANSWERS = STRICT | {"__contains__", "__subclasshook__"}
 CONVERTED = ANSWERS | {"__float__", "__complex__", "__array__"}
 
 
