@@ -15,6 +15,9 @@ from .session import Tracer
 from .tape import Site
 
 NEW = type.__new__
+OF_CLASSES = frozenset(
+    vars(type)
+)  # methods of classes themselves, as ``mro``, which make no object of them
 
 
 def note_making(tracer: Tracer, site: Site, made: Any, bases: Any = ()) -> None:
@@ -68,7 +71,9 @@ class Metaclass:
 
 def filled(fn: Any) -> type | None:
     """The user's class of which a class method in C makes an object, as ``dict.fromkeys`` does."""
-    cls = fn.__self__ if type(fn) is types.BuiltinFunctionType else None
+    if type(fn) is not types.BuiltinFunctionType or fn.__name__ in OF_CLASSES:
+        return None
+    cls = fn.__self__
     return cls if isinstance(cls, type) and flags_of(cls) & HEAP_TYPE else None
 
 
