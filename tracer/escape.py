@@ -37,12 +37,13 @@ from . import making, meaning, plain_calls, rewrite, seals, stand_ins, watchers
 from .active import active
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
-from .detours import Callback, Detour, code_of, detours, made_inside
+from .detours import Callback, Detour, code_of, compares, detours, made_inside
 from .errors import EscapeError, WengertError
 from .held import Held
 from .kinds import (
     IMMUTABLE,
     are_one_of,
+    are_quiet,
     attribute,
     classes_of,
     distinct,
@@ -337,11 +338,24 @@ def reach(fn: Callable[..., Any], args: Any, kwargs: Any) -> Collection[Any]:
         name = attribute(fn, "__name__", "")
         if name in QUIET:
             return ()
-        if name in BY_KEY or (
-            name in ("contains", "remove") and not is_one_of(type(owner), (list, deque))
-        ):
-            return rest
+        ordered = is_one_of(type(owner), (list, deque))
+        if name in BY_KEY or (name in ("contains", "remove") and not ordered):
+            return rest if ordered else (*rest, *keys_that_compare(owner, rest))
     return (owner, *rest, *kwargs.values())
+
+
+def keys_that_compare(table: Any, given: Any) -> list[Any]:
+    """One key of each class that has a way of its own to be equal to what is looked up: C code asks that first."""
+    tracer = active.tracer
+    if tracer is None or not tracer.comparing or tracer.alike.get(id(table)) == len(table):
+        return []
+    kinds = {id(type(x)): x for x in table}
+    found = [x for x in kinds.values() if not is_one_of(type(x), HARMLESS) and compares(type(x))]
+    if not found and are_quiet(given):  # nothing else is put there now
+        tracer.alike[id(table)] = len(table)
+    else:
+        tracer.alike.pop(id(table), None)
+    return found
 
 
 def classes_in(values: Iterable[Any], depth: int) -> list[type]:
@@ -473,6 +487,7 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
                 if root_of(x) not in ("typing", "abc")  # which look at who calls, or ask on
             ]
             known = (cls, members, detours)
+            tracer.comparing = tracer.comparing or compares(cls)
             if is_own(members):  # they make a detour for what C code is given of them
                 found += detours
                 continue

@@ -529,3 +529,79 @@ def test_what_a_class_does_when_c_code_fills_it_or_takes_its_items_is_followed(n
             expected, asked = f(x), [*log]
             assert value_and_grad(f)(x) == (expected, pytest.approx(slope, rel=1e-6))
             assert log == asked
+
+
+# ------------------------------------------------------------------------------------ keys that compare
+
+
+class Alone(int):
+    """An integer that has its own way to be equal to others."""
+
+    def __eq__(self, other):
+        log.append("equal")
+        grown["weight"] = grown["weight"] * 2.0
+        return int(self) == int(other)
+
+    def __hash__(self):
+        return hash(int(self))
+
+
+class Seven:
+    def __eq__(self, other):
+        log.append("seven")
+        grown["weight"] = grown["weight"] * 3.0
+        return other == 7
+
+    def __hash__(self):
+        return 7
+
+
+TABLE = {Alone(1): 5.0, 2: 3.0}
+SEVENS = {Seven(): 2.0}
+ALONE = {Alone(1), 2}
+LARGE = {i: 1.0 * i for i in range(500) if i != 1} | {Alone(1): 4.0}
+
+
+def made_inside(x):
+    table = {Alone(1): x}
+    found = table[1]
+    table[1] = x * x
+    return found + table.pop(1) + len(table)
+
+
+def changed_inside(x):
+    table = {1: x, 2: 1.0}
+    found = table[1]
+    del table[2]
+    table[Seven()] = x
+    return found * table[7]
+
+
+LOOKING_UP = {
+    "an item": lambda x: x * TABLE[1],
+    "in": lambda x: x * (1 in TABLE),
+    "get": lambda x: x * TABLE.get(1),
+    "in a set": lambda x: x * (1 in ALONE),
+    "of another class": lambda x: x * SEVENS[7],
+    "of many": lambda x: x * LARGE[1] + LARGE[3],
+    "of a dict made inside": made_inside,
+    "of a dict changed inside": changed_inside,
+    "of an updated copy": lambda x: (dict(TABLE) | {1: x})[1],
+}
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("name", LOOKING_UP)
+def test_a_key_in_a_table_that_compares_in_its_own_way_is_followed(name, on):
+    def f(x):
+        log.clear()
+        grown["weight"] = x
+        return LOOKING_UP[name](x) * len(log) + grown["weight"]
+
+    with jit(on):
+        for k in range(5):
+            x, h = 1.5 + k, 1e-6
+            slope = (f(x + h) - f(x - h)) / (2 * h)
+            expected, asked = f(x), [*log]
+            assert value_and_grad(f)(x) == (expected, pytest.approx(slope, rel=1e-6))
+            assert log == asked
