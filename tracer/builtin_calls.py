@@ -115,10 +115,8 @@ def asked_in_c(tracer: Tracer, site: Site, fn: Any, value: Any, cls: Any) -> boo
     asks = is_object(value) and not isinstance(value, type) and pretends(type(value))
     if hook is None and not asks:
         return fn(value, cls)  # type: ignore[no-any-return]
-    getter = attribute(static(type(value), "__class__"), "fget")
-    members = [x for x in (hook, getter) if type(x) is types.FunctionType]
     before = tracer.called_back
-    result: bool = escape.watched(fn, (value, cls), {}, site, members=members)
+    result: bool = escape.watched(fn, (value, cls), {}, site, members=[hook] if hook else ())
     if tracer.called_back != before and tracer.reads is not None:  # the cache will answer next time
         tracer.reads.problem(f"isinstance asks the class of {cls.__name__}", site)
     return result
@@ -246,7 +244,7 @@ def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if len(args) != 3:
         return type(*map(plain_of, args), **kwargs)  # raises what plain Python raises
     cls = escape.watched(type, (plain_of(bare(args[0])), *args[1:]), kwargs, site)
-    if "__module__" not in args[2]:
+    if not dict.__contains__(args[2], "__module__"):
         cls.__module__ = places.user_frame().f_globals.get("__name__", cls.__module__)
     note_making(tracer, site, cls)
     return cls
@@ -574,7 +572,7 @@ def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     tracer.variables = None
     found = python_special(args[0], "__dir__")
     if found is MISSING:
-        return dir(plain_of(args[0]))
+        return escape.watched(dir, (plain_of(args[0]),), {}, site)
     return sorted(protocols.iterate_object(tracer, site, invoke(tracer, site, found, args[0])))
 
 
@@ -848,9 +846,11 @@ def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
 @handles(np.fromiter)
 def _fromiter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     given = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
-    items = protocols.iterate_object(tracer, site, given["iter"])
     count = given.get("count", -1)
-    items = list(items) if count < 0 else list(itertools.islice(items, count))
+    if count < 0:  # then it asks how many there will be, as a list does
+        items = list(protocols.iterable(tracer, site, given["iter"]))
+    else:
+        items = [*itertools.islice(protocols.iterate_object(tracer, site, given["iter"]), count)]
     return call(tracer, site, np.array, (items,), {"dtype": given["dtype"]})
 
 

@@ -482,7 +482,7 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
             members = dict(vars(cls))
             detours = [
                 Detour(x, name)
-                for name, x in sorted(members.items(), key=by_answer)
+                for name, x in sorted(map(asked_for, members.items()), key=by_answer)
                 if type(x) is types.FunctionType and is_special(name)
                 if root_of(x) not in ("typing", "abc")  # which look at who calls, or ask on
             ]
@@ -501,6 +501,12 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
 def is_special(name: str) -> bool:
     """Whether C code may call a method of such a name without being asked to: ``{} | x`` calls ``x.keys``."""
     return (name.startswith("__") and name.endswith("__")) or name == "keys"
+
+
+def asked_for(member: tuple[str, Any]) -> tuple[str, Any]:
+    """The name and the function of a member: of a property such as ``__class__`` that by which it is read."""
+    name, x = member
+    return name, x.fget if type(x) is property else x
 
 
 def by_answer(member: tuple[str, Any]) -> bool:

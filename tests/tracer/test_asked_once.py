@@ -217,6 +217,11 @@ class Pretending:
         weighed("class")
         return list
 
+    @property
+    def __dict__(self):
+        weighed("dict")
+        return {"a": 1.0}
+
 
 def matched(x):
     match Watchful():
@@ -238,6 +243,8 @@ WEIGHING = {
     "a hook of a class": lambda x: issubclass(int, (str, Weighing)),
     "a hook of what is watchful": lambda x: isinstance(Watchful(), Weighing),
     "match": matched,
+    "dir": lambda x: len(dir(Watchful())),
+    "dir of properties": lambda x: len(dir(Pretending())),
 }
 
 

@@ -421,7 +421,9 @@ class HintedWords:
 
 
 @pytest.mark.parametrize("on", [False, True])
-@pytest.mark.parametrize("take", [",".join, sorted, set, list])
+@pytest.mark.parametrize(
+    "take", [",".join, sorted, set, list, lambda words: np.fromiter(words, "U1")]
+)
 def test_a_length_is_asked_for_where_cpython_does(take, on):
     def f(x):
         log.clear()
