@@ -500,7 +500,7 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
 
 def is_special(name: str) -> bool:
     """Whether C code may call a method of such a name without being asked to: ``{} | x`` calls ``x.keys``."""
-    return (name.startswith("__") and name.endswith("__")) or name == "keys"
+    return (name.startswith("__") and name.endswith("__")) or name in ("keys", "items")
 
 
 def asked_for(member: tuple[str, Any]) -> tuple[str, Any]:
@@ -524,7 +524,8 @@ def is_own(members: dict[str, Any]) -> bool:
 SPECIAL = (
     "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __bool__ __len__ __iter__ __next__ __getitem__ __contains__ "
     "__index__ __int__ __float__ __complex__ __str__ __repr__ __format__ __bytes__ __call__ __length_hint__ "
-    "__reversed__ __reduce__ __reduce_ex__ __getstate__ __getnewargs__ __copy__ __deepcopy__ __array__ __buffer__ keys"
+    "__reversed__ __reduce__ __reduce_ex__ __getstate__ __getnewargs__ __copy__ __deepcopy__ __array__ __buffer__ "
+    "keys items"
 ).split()
 
 

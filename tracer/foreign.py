@@ -226,10 +226,11 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             merging = name == "update"
         leading = LEADING.get(fn, len(args)) if known else len(args)
         last = own + (1 if name == "fromkeys" else leading)
+        ordered = merging and issubclass(kept_in(fn, owner, args), OrderedDict)
         given = [
             x
             if i == place
-            else taken(tracer, site, x, merging)  # the function is not iterated over
+            else taken(tracer, site, x, merging, ordered)  # the function is not iterated over
             for i, x in enumerate(args[own:last])
         ]
         args = (*args[:own], *given, *args[last:])
@@ -375,10 +376,21 @@ TAKERS = frozenset(
 )
 
 
-def taken(tracer: Tracer, site: Site, value: Any, merging: bool) -> Any:
-    """An argument that C code will iterate over, or whose items it will take."""
-    if merging and is_object(value) and stand_ins.has_keys(tracer, site, value):
-        return stand_ins.mapping(tracer, site, value)
+def kept_in(fn: Any, owner: Any, args: Any) -> type:
+    """The class of the dict that a call makes or fills."""
+    if isinstance(fn, type):
+        return fn
+    return kind_of(args[0] if owner is None and args else owner)
+
+
+def taken(tracer: Tracer, site: Site, value: Any, merging: bool, ordered: bool = False) -> Any:
+    """An argument that C code will iterate over, or whose items it will take: an ``OrderedDict`` calls for them."""
+    if merging and is_object(value):
+        if stand_ins.has_method(tracer, site, value, "keys"):
+            return stand_ins.mapping(tracer, site, value)
+        if ordered and stand_ins.has_method(tracer, site, value, "items"):
+            method = meaning.attributes.load(tracer, site, value, "items")
+            value = meaning.calls.call(tracer, site, method, (), {})
     return iterable(tracer, site, value)
 
 

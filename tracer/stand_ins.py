@@ -254,10 +254,10 @@ class Mapping(StandIn):
         return meaning.protocols.get_item(self.tracer, self.site, self.value, key)
 
 
-def has_keys(tracer: Tracer, site: Site, value: Any) -> bool:
-    """Whether ``dict`` takes a value for a mapping, rather than for an iterable of pairs."""
+def has_method(tracer: Tracer, site: Site, value: Any, name: str) -> bool:
+    """Whether a value has a method such as ``keys``, by which ``dict`` tells a mapping from an iterable of pairs."""
     try:
-        meaning.attributes.load(tracer, site, value, "keys")
+        meaning.attributes.load(tracer, site, value, name)
     except AttributeError:
         return False
     return True

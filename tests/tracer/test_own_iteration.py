@@ -607,3 +607,55 @@ def test_a_key_in_a_table_that_compares_in_its_own_way_is_followed(name, on):
             expected, asked = f(x), [*log]
             assert value_and_grad(f)(x) == (expected, pytest.approx(slope, rel=1e-6))
             assert log == asked
+
+
+# ------------------------------------------------------------------------------------ items by their name
+
+
+class OnlyItems:
+    """What an ``OrderedDict`` asks for its items, and a ``dict`` iterates over."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def items(self):
+        log.append("items")
+        return [("a", self.x)]
+
+    def __iter__(self):
+        log.append("iter")
+        return iter([("a", 3.0 * self.x)])
+
+
+class InOrder(collections.OrderedDict):
+    pass
+
+
+def updated(table, value):
+    table.update(value)
+    return table
+
+
+TABLES = [
+    dict,
+    collections.OrderedDict,
+    InOrder,
+    lambda value: updated({}, value),
+    lambda value: updated(collections.OrderedDict(), value),
+    lambda value: operator.ior(collections.OrderedDict(), value),
+    lambda value: operator.ior({}, value),
+]
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("number", range(len(TABLES)))
+def test_an_ordered_dict_asks_for_items(number, on):
+    def f(x):
+        log.clear()
+        return x * TABLES[number](OnlyItems(x))["a"]
+
+    with jit(on):
+        for x in (1.5, 2.5, 3.5, 4.5):
+            expected, asked = f(x), [*log]
+            assert value_and_grad(f)(x) == (expected, pytest.approx(2 * expected / x))
+            assert log == asked
