@@ -242,12 +242,12 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             and can_be_iterated(args[-1])
             and not (isinstance(args[-1], HASHED) and fn is not sorted and name != "join")
         ):  # whose items are to be seen before they are compared
-            given = args[-1]
+            values: Any = args[-1]
             if name == "join":  # which asks only the iterator how many they will be
-                given = joinable(fn, args)
+                values = joinable(fn, args)
             elif fn is not sorted:  # a set does not ask, and neither does a deque
-                given = deque(given)
-            args = (*args[:-1], list(given))
+                values = deque(values)
+            args = (*args[:-1], list(values))
     if (name in INDEXING or name in SEARCHING) and any(map(is_no_index, args)):
         args = with_plain_indices(name, owner, args)
     if known and fn in OF_COLLECTIONS:  # which C would take a box for: a number makes it raise
