@@ -33,6 +33,7 @@ from .border import (
 )
 from .box import BOXES, ArrayBox, Box
 from .depth import room
+from .detours import compares
 from .frames import Own
 from .intrinsic import Intrinsic, Made, behind
 from .kinds import MISSING, are_quiet, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict
@@ -498,6 +499,7 @@ def enter_fixed(tracer: Tracer, values: Any, name: str, role: str = "outside") -
             continue
         if tracer.reads is not None:
             tracer.reads.fix(x)
+        tracer.comparing = tracer.comparing or compares(kind)
         if isinstance(x, tuple):
             enter_fixed(tracer, [*tuple.__iter__(x)], name, role)
         elif isinstance(x, frozenset):

@@ -47,6 +47,7 @@ from .border import STAND_INS, is_constant, reflected
 from .box import BOXES, ArrayBox
 from .calls import call
 from .depth import depth, recursion_limit
+from .detours import code_of
 from .effects import effect
 from .errors import TraceError
 from .foreign import callback, structural
@@ -77,24 +78,58 @@ def _isinstance(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 
 def is_instance(tracer: Tracer, site: Site, value: Any, classes: Any) -> bool:
     """``isinstance(value, classes)``."""
-    if type(classes) is tuple:
-        return any(is_instance(tracer, site, value, cls) for cls in classes)
+    if (several := several_in(classes)) is not None:
+        return any(is_instance(tracer, site, value, cls) for cls in several)
     plain = plain_of(value).flat if id(value) in tracer.flats else slots.shown(value)
     if type(plain) is not classes:
         check = python_special(classes, "__instancecheck__")
         if type(check) is types.FunctionType and not calls.is_untraced(check):
             return protocols.truth(tracer, site, invoke(tracer, site, check, classes, value))
+    asks = is_object(plain) and pretends(type(plain))
+    if asks and type(classes) is type:
+        result = issubclass(type(plain), classes) or claims(tracer, site, plain, classes)
+    else:
+        if asks:
+            named = with_article(type(plain).__name__)
+            unrepeatable(tracer, site, f"isinstance, which asks {named} for its class,")
+        result = asked_in_c(tracer, site, builtins.isinstance, plain, classes)
     if tracer.reads is not None and type(plain) is not classes:  # of which it asks nobody
         note_subclass(tracer, site, type(plain), (classes,))
-    if is_object(plain) and pretends(type(plain)):
-        if type(classes) is type:
-            return issubclass(type(plain), classes) or claims(tracer, site, plain, classes)
-        unrepeatable(
-            tracer,
-            site,
-            f"isinstance, which asks {with_article(type(plain).__name__)} for its class,",
-        )
-    return builtins.isinstance(plain, classes)
+    return result
+
+
+def several_in(classes: Any) -> tuple[Any, ...] | None:
+    """The classes of which any will do; of a union all must be some, which CPython says a word about."""
+    if type(classes) is tuple:
+        return classes
+    if type(classes) is types.UnionType and all(
+        issubclass(type(x), type) for x in classes.__args__
+    ):
+        return classes.__args__
+    return None
+
+
+def asked_in_c(tracer: Tracer, site: Site, fn: Any, value: Any, cls: Any) -> bool:
+    """``isinstance`` or ``issubclass`` of a class that C code asks: it may ask the value, and hooks, in its turn."""
+    hook = hook_of(cls)
+    asks = is_object(value) and not isinstance(value, type) and pretends(type(value))
+    if hook is None and not asks:
+        return fn(value, cls)  # type: ignore[no-any-return]
+    before = tracer.called_back
+    result: bool = escape.watched(fn, (value, cls), {}, site, members=[hook] if hook else ())
+    if tracer.called_back != before and tracer.reads is not None:  # the cache will answer next time
+        tracer.reads.problem(f"isinstance asks the class of {cls.__name__}", site)
+    return result
+
+
+def hook_of(cls: Any) -> types.FunctionType | None:
+    """The user's hook that an abstract class asks about others."""
+    if not issubclass(type(cls), abc.ABCMeta):
+        return None
+    hook = attribute(static(cls, "__subclasshook__"), "__func__")
+    if type(hook) is not types.FunctionType or places.is_others(code_of(hook).co_filename):
+        return None
+    return hook
 
 
 def pretends(kind: type) -> bool:
@@ -114,13 +149,27 @@ def claims(tracer: Tracer, site: Site, value: Any, cls: type) -> bool:
 
 @handles(issubclass, takes=(2, 2))
 def _issubclass(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
-    if tracer.reads is not None and isinstance(args[0], type):
-        note_subclass(tracer, site, args[0], args[1:])
-    return issubclass(*args)
+    return is_subclass(tracer, site, *args)
+
+
+def is_subclass(tracer: Tracer, site: Site, kind: Any, classes: Any) -> bool:
+    """``issubclass(kind, classes)``."""
+    if (several := several_in(classes)) is not None:
+        return any(is_subclass(tracer, site, kind, cls) for cls in several)
+    check = python_special(classes, "__subclasscheck__")
+    if type(check) is types.FunctionType and not calls.is_untraced(check):
+        return protocols.truth(tracer, site, invoke(tracer, site, check, classes, kind))
+    result = asked_in_c(tracer, site, issubclass, kind, classes)
+    if tracer.reads is not None and isinstance(kind, type):
+        note_subclass(tracer, site, kind, (classes,))
+    return result
 
 
 def note_subclass(tracer: Tracer, site: Site, kind: type, classes: Any) -> None:
-    """Note what was asked of classes whose own class answers: abstract ones, for which others may be registered."""
+    """Note what was asked of classes whose own class answers: abstract ones, for which others may be registered.
+
+    These are asked once more, and answer out of their caches.
+    """
     reads = tracer.reads
     assert reads is not None
     reads.derives(kind)
@@ -138,8 +187,7 @@ def runs_hook(tracer: Tracer, kind: type, cls: type) -> bool:
 
     It does for one that is registered, whose answer it does not keep, and for one that each run makes anew.
     """
-    hook = getattr(static(cls, "__subclasshook__"), "__func__", None)
-    if type(hook) is not types.FunctionType or places.is_others(hook.__code__.co_filename):
+    if hook_of(cls) is None:
         return False
     return is_made(tracer, kind) or any(known() is kind for known in registered(cls))
 
@@ -196,7 +244,7 @@ def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if len(args) != 3:
         return type(*map(plain_of, args), **kwargs)  # raises what plain Python raises
     cls = escape.watched(type, (plain_of(bare(args[0])), *args[1:]), kwargs, site)
-    if "__module__" not in args[2]:
+    if not dict.__contains__(args[2], "__module__"):
         cls.__module__ = places.user_frame().f_globals.get("__name__", cls.__module__)
     note_making(tracer, site, cls)
     return cls
@@ -524,7 +572,7 @@ def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     tracer.variables = None
     found = python_special(args[0], "__dir__")
     if found is MISSING:
-        return dir(plain_of(args[0]))
+        return escape.watched(dir, (plain_of(args[0]),), {}, site)
     return sorted(protocols.iterate_object(tracer, site, invoke(tracer, site, found, args[0])))
 
 
@@ -798,11 +846,11 @@ def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
 @handles(np.fromiter)
 def _fromiter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     given = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
-    items = protocols.iterate_object(tracer, site, given["iter"])
     count = given.get("count", -1)
-    if count < 0:  # as C code does, to know how much room it needs
-        call(tracer, site, operator.length_hint, (given["iter"],), {})
-    items = list(items) if count < 0 else list(itertools.islice(items, count))
+    if count < 0:  # then it asks how many there will be, as a list does
+        items = list(protocols.iterable(tracer, site, given["iter"]))
+    else:
+        items = [*itertools.islice(protocols.iterate_object(tracer, site, given["iter"]), count)]
     return call(tracer, site, np.array, (items,), {"dtype": given["dtype"]})
 
 

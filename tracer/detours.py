@@ -123,6 +123,14 @@ def made_inside(fn: types.FunctionType) -> bool:
     return rewrite.is_twin(fn.__code__) or (bool(detours.open) and rewrite.is_twin(code_of(fn)))
 
 
+def compares(kind: type) -> bool:
+    """Whether the user has said when an object of a class is equal to one of another class."""
+    own = static(kind, "__eq__")
+    if type(own) is not types.FunctionType:
+        return False
+    return not code_of(own).co_filename.startswith((*LIBRARY, "<string>"))
+
+
 def detour_code(
     method: types.FunctionType, own: types.CodeType, name: str | None
 ) -> types.CodeType:

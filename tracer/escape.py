@@ -22,6 +22,9 @@ import gc
 import inspect
 import itertools
 import operator
+import os
+import sys
+import traceback
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -34,12 +37,13 @@ from . import making, meaning, plain_calls, rewrite, seals, stand_ins, watchers
 from .active import active
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
-from .detours import Callback, Detour, code_of, detours, made_inside
+from .detours import Callback, Detour, code_of, compares, detours, made_inside
 from .errors import EscapeError, WengertError
 from .held import Held
 from .kinds import (
     IMMUTABLE,
     are_one_of,
+    are_quiet,
     attribute,
     classes_of,
     distinct,
@@ -112,6 +116,10 @@ BY_KEY = frozenset(  # these look at their arguments, and at an element only if 
 
 
 ABSTRACT = abc.ABCMeta.__instancecheck__.__code__.co_filename  # asks for classes alone
+# What asks exceptions and other objects for their text alone, and tells of the exception that is being handled as
+# well, which it is not given.
+TELLERS = frozenset(("traceback", "logging"))
+TELLING = tuple(os.path.join(os.path.dirname(traceback.__file__), x) for x in TELLERS)
 
 
 def watched(
@@ -136,8 +144,12 @@ def watched(
     tracer = active.tracer
     makers = making.called(fn, args)
     given = reach(fn, args, kwargs)
+    if type(fn) is types.FunctionType and root_of(fn) in TELLERS:
+        given = (*given, sys.exception())
     closed = are_one_of(given, CLOSED)
     classes = [] if closed else classes_in(given, 3)
+    if (cls := making.filled(fn)) is not None:
+        classes = [*classes, cls]
     late = tracer is not None and tracer.reads is not None and comes_late(fn, given)
     if not (classes or callbacks or members or kept or late or makers) or tracer is None:
         return plainly(fn, args, kwargs, seen)
@@ -224,7 +236,7 @@ class Watch:
         code = frame.f_code
         if id(code) in self.bare:
             self.escaped = code
-        if rewrite.is_twin(code) or code.co_filename.startswith((*OURS, ABSTRACT)):
+        if rewrite.is_twin(code) or code.co_filename.startswith((*OURS, ABSTRACT, *TELLING)):
             return
         if self.kept and by_callable(frame):
             self.show()
@@ -326,11 +338,24 @@ def reach(fn: Callable[..., Any], args: Any, kwargs: Any) -> Collection[Any]:
         name = attribute(fn, "__name__", "")
         if name in QUIET:
             return ()
-        if name in BY_KEY or (
-            name in ("contains", "remove") and not is_one_of(type(owner), (list, deque))
-        ):
-            return rest
+        ordered = is_one_of(type(owner), (list, deque))
+        if name in BY_KEY or (name in ("contains", "remove") and not ordered):
+            return rest if ordered else (*rest, *keys_that_compare(owner, rest))
     return (owner, *rest, *kwargs.values())
+
+
+def keys_that_compare(table: Any, given: Any) -> list[Any]:
+    """One key of each class that has a way of its own to be equal to what is looked up: C code asks that first."""
+    tracer = active.tracer
+    if tracer is None or not tracer.comparing or tracer.alike.get(id(table)) == len(table):
+        return []
+    kinds = {id(type(x)): x for x in table}
+    found = [x for x in kinds.values() if not is_one_of(type(x), HARMLESS) and compares(type(x))]
+    if not found and are_quiet(given):  # nothing else is put there now
+        tracer.alike[id(table)] = len(table)
+    else:
+        tracer.alike.pop(id(table), None)
+    return found
 
 
 def classes_in(values: Iterable[Any], depth: int) -> list[type]:
@@ -457,11 +482,12 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
             members = dict(vars(cls))
             detours = [
                 Detour(x, name)
-                for name, x in sorted(members.items(), key=by_answer)
-                if type(x) is types.FunctionType and name.startswith("__") and name.endswith("__")
-                if root_of(x) != "typing"  # which looks at who calls it
+                for name, x in sorted(map(asked_for, members.items()), key=by_answer)
+                if type(x) is types.FunctionType and is_special(name)
+                if root_of(x) not in ("typing", "abc")  # which look at who calls, or ask on
             ]
             known = (cls, members, detours)
+            tracer.comparing = tracer.comparing or compares(cls)
             if is_own(members):  # they make a detour for what C code is given of them
                 found += detours
                 continue
@@ -470,6 +496,17 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
                 note_specials(tracer, cls, members)
         found += known[2]
     return found
+
+
+def is_special(name: str) -> bool:
+    """Whether C code may call a method of such a name without being asked to: ``{} | x`` calls ``x.keys``."""
+    return (name.startswith("__") and name.endswith("__")) or name in ("keys", "items")
+
+
+def asked_for(member: tuple[str, Any]) -> tuple[str, Any]:
+    """The name and the function of a member: of a property such as ``__class__`` that by which it is read."""
+    name, x = member
+    return name, x.fget if type(x) is property else x
 
 
 def by_answer(member: tuple[str, Any]) -> bool:
@@ -487,7 +524,8 @@ def is_own(members: dict[str, Any]) -> bool:
 SPECIAL = (
     "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __bool__ __len__ __iter__ __next__ __getitem__ __contains__ "
     "__index__ __int__ __float__ __complex__ __str__ __repr__ __format__ __bytes__ __call__ __length_hint__ "
-    "__reversed__ __reduce__ __reduce_ex__ __getstate__ __getnewargs__ __copy__ __deepcopy__ __array__ __buffer__"
+    "__reversed__ __reduce__ __reduce_ex__ __getstate__ __getnewargs__ __copy__ __deepcopy__ __array__ __buffer__ "
+    "keys items"
 ).split()
 
 
@@ -606,7 +644,7 @@ STRICT = frozenset(
     f"__{name}__"
     for name in "bool len index hash str repr format int length_hint bytes sizeof iter fspath".split()
 )
-ANSWERS = STRICT | {"__contains__"}
+ANSWERS = STRICT | {"__contains__", "__subclasshook__"}
 CONVERTED = ANSWERS | {"__float__", "__complex__", "__array__"}
 
 

@@ -226,7 +226,13 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             merging = name == "update"
         leading = LEADING.get(fn, len(args)) if known else len(args)
         last = own + (1 if name == "fromkeys" else leading)
-        given = [taken(tracer, site, x, merging) for x in args[own:last]]
+        ordered = merging and issubclass(kept_in(fn, owner, args), OrderedDict)
+        given = [
+            x
+            if i == place
+            else taken(tracer, site, x, merging, ordered)  # the function is not iterated over
+            for i, x in enumerate(args[own:last])
+        ]
         args = (*args[:own], *given, *args[last:])
         if known and fn is itertools.compress:
             args, kwargs = selected(site, args, kwargs)
@@ -236,10 +242,12 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             and can_be_iterated(args[-1])
             and not (isinstance(args[-1], HASHED) and fn is not sorted and name != "join")
         ):  # whose items are to be seen before they are compared
-            whole: Any = args[-1]
-            # A set does not ask how many they will be, and neither does a deque; `join` asks only the iterator.
-            whole = whole if fn is sorted else iter(whole) if name == "join" else deque(whole)
-            args = (*args[:-1], list(whole))
+            values: Any = args[-1]
+            if name == "join":  # which asks only the iterator how many they will be
+                values = joinable(fn, args)
+            elif fn is not sorted:  # a set does not ask, and neither does a deque
+                values = deque(values)
+            args = (*args[:-1], list(values))
     if (name in INDEXING or name in SEARCHING) and any(map(is_no_index, args)):
         args = with_plain_indices(name, owner, args)
     if known and fn in OF_COLLECTIONS:  # which C would take a box for: a number makes it raise
@@ -368,10 +376,21 @@ TAKERS = frozenset(
 )
 
 
-def taken(tracer: Tracer, site: Site, value: Any, merging: bool) -> Any:
-    """An argument that C code will iterate over, or whose items it will take."""
-    if merging and is_object(value) and stand_ins.has_keys(tracer, site, value):
-        return stand_ins.mapping(tracer, site, value)
+def kept_in(fn: Any, owner: Any, args: Any) -> type:
+    """The class of the dict that a call makes or fills."""
+    if isinstance(fn, type):
+        return fn
+    return kind_of(args[0] if owner is None and args else owner)
+
+
+def taken(tracer: Tracer, site: Site, value: Any, merging: bool, ordered: bool = False) -> Any:
+    """An argument that C code will iterate over, or whose items it will take: an ``OrderedDict`` calls for them."""
+    if merging and is_object(value):
+        if stand_ins.has_method(tracer, site, value, "keys"):
+            return stand_ins.mapping(tracer, site, value)
+        if ordered and stand_ins.has_method(tracer, site, value, "items"):
+            method = meaning.attributes.load(tracer, site, value, "items")
+            value = meaning.calls.call(tracer, site, method, (), {})
     return iterable(tracer, site, value)
 
 
@@ -388,6 +407,15 @@ def with_chained(tracer: Tracer, site: Site, state: Any) -> Any:
         return state
     rest = [iterable(tracer, site, x) if is_iterator(x) else x for x in state[1:]]
     return (chained(tracer, site, state[0]), *rest)
+
+
+def joinable(join: Any, args: Any) -> Any:
+    """An iterator over what ``join`` is given; whatever type it is that this wants, CPython says its own word."""
+    try:
+        return iter(args[-1])
+    except TypeError:
+        pass
+    return join(*map(plain_of, args[:-1]), 0)
 
 
 LOOKERS = frozenset(

@@ -143,7 +143,8 @@ def subscript(site: Site) -> Hook:
         if tracer is None:
             return container[key]
         sort = type(key)
-        if (kind is list or kind is tuple or kind is dict) and type(sort) is type and sort in ATOMS:
+        native = kind is list or kind is tuple or (kind is dict and not tracer.comparing)
+        if native and type(sort) is type and sort in ATOMS:
             if sort is not slice or are_one_of((key.start, key.stop, key.step), ENDS):
                 return container[key]
         if kind is list or kind is tuple:

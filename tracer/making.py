@@ -8,12 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from .detours import code_of
-from .kinds import MISSING, isinstance, mro_of, static
+from .kinds import MISSING, flags_of, isinstance, mro_of, static
 from .places import LIBRARY
+from .reads import HEAP_TYPE
 from .session import Tracer
 from .tape import Site
 
 NEW = type.__new__
+OF_CLASSES = frozenset(
+    vars(type)
+)  # methods of classes themselves, as ``mro``, which make no object of them
 
 
 def note_making(tracer: Tracer, site: Site, made: Any, bases: Any = ()) -> None:
@@ -65,8 +69,18 @@ class Metaclass:
         return self.call(self.given, (name, bases, made), kwargs)
 
 
+def filled(fn: Any) -> type | None:
+    """The user's class of which a class method in C makes an object, as ``dict.fromkeys`` does."""
+    if type(fn) is not types.BuiltinFunctionType or fn.__name__ in OF_CLASSES:
+        return None
+    cls = fn.__self__
+    return cls if isinstance(cls, type) and flags_of(cls) & HEAP_TYPE else None
+
+
 def called(fn: Any, args: tuple[Any, ...]) -> list[types.FunctionType]:
-    """The Python functions that ``type`` or ``type.__new__`` call when they make a class."""
+    """The Python functions that ``type`` or ``type.__new__`` call when they make a class, and class methods in C."""
+    if (cls := filled(fn)) is not None:
+        return [x for x in (function_of(static(cls, "__new__")),) if type(x) is types.FunctionType]
     if (fn is not type and fn is not NEW) or len(args) < 3:
         return []
     bases, namespace = args[-2:]
@@ -76,8 +90,12 @@ def called(fn: Any, args: tuple[Any, ...]) -> list[types.FunctionType]:
     for base in bases:
         if isinstance(base, type):
             found += [vars(x).get("__init_subclass__") for x in mro_of(base)]
-    functions = (getattr(x, "__func__", x) for x in found)
-    return [x for x in functions if type(x) is types.FunctionType]
+    return [x for x in map(function_of, found) if type(x) is types.FunctionType]
+
+
+def function_of(value: Any) -> Any:
+    """The function of a method, or of a static or class method."""
+    return getattr(value, "__func__", value)
 
 
 def runs_code(made: Any) -> bool:
@@ -87,8 +105,7 @@ def runs_code(made: Any) -> bool:
     found = [static(type(made), x) for x in ("__new__", "__init__", "__call__", "__prepare__")]
     found += [vars(x).get("__init_subclass__") for x in mro_of(made)[1:]]
     found += [static(type(x), "__set_name__") for x in vars(made).values()]
-    methods = (getattr(x, "__func__", x) for x in found)
     return any(
         type(x) is types.FunctionType and not code_of(x).co_filename.startswith(LIBRARY)
-        for x in methods
+        for x in map(function_of, found)
     )

@@ -15,7 +15,7 @@ import array
 import operator
 import sys
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Any
 
 import numpy as np
@@ -281,7 +281,8 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
     if not is_one_of(type(value), BOXES) and not is_one_of(type(other), BOXES):
         if op in INPLACE and isinstance(value, COLLECTIONS):
             if op is operator.ior and isinstance(value, dict):
-                other = meaning.foreign.taken(tracer, site, other, True)
+                ordered = isinstance(value, OrderedDict)
+                other = meaning.foreign.taken(tracer, site, other, True, ordered)
             return meaning.writers.write_container(tracer, site, found, value, (other,), {})
         return marks.operate(tracer, site, found, (value, other))
     if issubclass(found.__objclass__, np.ndarray):

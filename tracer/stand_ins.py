@@ -31,7 +31,8 @@ class StandIn:
     __slots__ = ("site", "tracer", "value")
 
     def __init_subclass__(cls) -> None:
-        apart(cls)
+        if cls.__module__ == __name__:  # any other has the name of the class that it stands for
+            apart(cls)
         WRAPPERS.add(cls)
 
     def __init__(self, tracer: Tracer, site: Site, value: Any) -> None:
@@ -238,9 +239,13 @@ class Mapping(StandIn):
 
     __slots__ = ()
 
-    @intrinsic
+    @property
     def keys(self) -> Any:
+        """The method, where the object has one: CPython asks whether it has."""
         method = meaning.attributes.load(self.tracer, self.site, self.value, "keys")
+        return lambda: self.asked(method)
+
+    def asked(self, method: Any) -> Any:
         keys = meaning.calls.call(self.tracer, self.site, method, (), {})
         return meaning.protocols.iterate_object(self.tracer, self.site, keys)
 
@@ -249,10 +254,10 @@ class Mapping(StandIn):
         return meaning.protocols.get_item(self.tracer, self.site, self.value, key)
 
 
-def has_keys(tracer: Tracer, site: Site, value: Any) -> bool:
-    """Whether ``dict`` takes a value for a mapping, rather than for an iterable of pairs."""
+def has_method(tracer: Tracer, site: Site, value: Any, name: str) -> bool:
+    """Whether a value has a method such as ``keys``, by which ``dict`` tells a mapping from an iterable of pairs."""
     try:
-        meaning.attributes.load(tracer, site, value, "keys")
+        meaning.attributes.load(tracer, site, value, name)
     except AttributeError:
         return False
     return True

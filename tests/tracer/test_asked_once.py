@@ -1,6 +1,8 @@
 """What a module, a class or an array is asked for runs code of the user's as often as in plain Python."""
 
 import abc
+import collections.abc
+import numbers
 import sys
 import types
 import weakref
@@ -220,3 +222,92 @@ def test_c_code_asks_methods_as_often_as_in_plain_python(question):
     with jit(False):
         assert asked(lambda x: value_and_grad(f)(x)[0]) == asked(f)
     assert asked(lambda x: value_and_grad(f)(x)[0]) == asked(f)
+
+
+weight = {"x": 1.0}
+
+
+def weighed(name):
+    log.append(name)
+    weight["x"] = weight["x"] * 2.0
+
+
+class Answering(type):
+    def __instancecheck__(cls, x):
+        weighed("instance")
+        return weight["x"] > 0
+
+    def __subclasscheck__(cls, x):
+        weighed("subclass")
+        return weight["x"] > 0
+
+
+class Anything(metaclass=Answering):
+    pass
+
+
+class Weighing(abc.ABC):
+    @classmethod
+    def __subclasshook__(cls, other):
+        weighed("hook")
+        return weight["x"] > 0
+
+
+class Watchful:
+    def __getattribute__(self, name):
+        weighed(name)
+        return object.__getattribute__(self, name)
+
+
+class Pretending:
+    @property
+    def __class__(self):
+        weighed("class")
+        return list
+
+    @property
+    def __dict__(self):
+        weighed("dict")
+        return {"a": 1.0}
+
+
+def matched(x):
+    match Watchful():
+        case collections.abc.Sized():
+            return 2.0
+        case _:
+            return x
+
+
+WEIGHING = {
+    "issubclass": lambda x: issubclass(int, Anything),
+    "issubclass of one of several": lambda x: issubclass(int, (str, Anything)),
+    "issubclass of a union": lambda x: issubclass(int, str | Anything),
+    "isinstance of a union": lambda x: isinstance(x, str | Anything),
+    "isinstance of an abstract class": lambda x: isinstance(Watchful(), collections.abc.Sized),
+    "isinstance of a number": lambda x: isinstance(Watchful(), (numbers.Number, list)),
+    "isinstance of a property": lambda x: isinstance(Pretending(), collections.abc.Sized),
+    "a hook": lambda x: isinstance(x, Weighing),
+    "a hook of a class": lambda x: issubclass(int, (str, Weighing)),
+    "a hook of what is watchful": lambda x: isinstance(Watchful(), Weighing),
+    "match": matched,
+    "dir": lambda x: len(dir(Watchful())),
+    "dir of properties": lambda x: len(dir(Pretending())),
+}
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("name", WEIGHING)
+def test_what_is_done_to_answer_for_a_class_is_followed(name, on):
+    def f(x):
+        log.clear()
+        Weighing._abc_caches_clear()
+        weight["x"] = x
+        return x * WEIGHING[name](x) * len(log) + weight["x"]
+
+    with jit(on):
+        for x in (1.5, 2.5, 3.5, 4.5, 5.5):
+            slope = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+            expected, asked = f(x), [*log]
+            assert value_and_grad(f)(x) == (expected, pytest.approx(slope, rel=1e-6))
+            assert log == asked

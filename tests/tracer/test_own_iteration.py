@@ -421,7 +421,9 @@ class HintedWords:
 
 
 @pytest.mark.parametrize("on", [False, True])
-@pytest.mark.parametrize("take", [",".join, sorted, set, list])
+@pytest.mark.parametrize(
+    "take", [",".join, sorted, set, list, lambda words: np.fromiter(words, "U1")]
+)
 def test_a_length_is_asked_for_where_cpython_does(take, on):
     def f(x):
         log.clear()
@@ -433,4 +435,227 @@ def test_a_length_is_asked_for_where_cpython_does(take, on):
         for k in range(5):
             expected, asked = f(1.5 + k), [*log]
             assert value_and_grad(f)(1.5 + k) == (expected, len(asked))
+            assert log == asked
+
+
+# ------------------------------------------------------------------------------------ filled by C code
+
+
+class Filled(dict):
+    def __setitem__(self, key, value):
+        log.append(key)
+        grown["weight"] = grown["weight"] * 1.5
+        super().__setitem__(key, value)
+
+
+class FilledInOrder(collections.OrderedDict):
+    def __setitem__(self, key, value):
+        log.append(key)
+        grown["weight"] = grown["weight"] * 1.5
+        super().__setitem__(key, value)
+
+
+class Begun(dict):
+    def __init__(self, *args):
+        log.append("init")
+        grown["weight"] = grown["weight"] * 2.0
+        super().__init__(*args)
+
+
+class Made(dict):
+    def __new__(cls, *args):
+        log.append("new")
+        grown["weight"] = grown["weight"] * 2.0
+        return super().__new__(cls, *args)
+
+
+class Count(int):
+    def __new__(cls, value):
+        log.append("new")
+        grown["weight"] = grown["weight"] * 2.0
+        return super().__new__(cls, value)
+
+
+class Asked(dict):
+    def __getitem__(self, key):
+        log.append("item")
+        grown["weight"] = grown["weight"] * 2.0
+        return super().__getitem__(key)
+
+    def __iter__(self):
+        return super().__iter__()
+
+    def keys(self):
+        log.append("keys")
+        grown["weight"] = grown["weight"] * 1.5
+        return super().keys()
+
+
+def locally(x):
+    class Local(dict):
+        def __setitem__(self, key, value):
+            log.append(key)
+            grown["weight"] = grown["weight"] * x
+            super().__setitem__(key, value)
+
+    return sum(Local.fromkeys("ab", x).values())
+
+
+FILLING = {
+    "constants": lambda x: sum(Filled.fromkeys("ab", 1.0).values()),
+    "traced values": lambda x: sum(Filled.fromkeys("ab", x).values()),
+    "of an object": lambda x: sum(Filled(a=1.0).fromkeys("ab", x).values()),
+    "in order": lambda x: sum(FilledInOrder.fromkeys("ab", x).values()),
+    "init": lambda x: sum(Begun.fromkeys("ab", x).values()),
+    "new": lambda x: sum(Made.fromkeys("ab", x).values()),
+    "from_bytes": lambda x: x * Count.from_bytes(b"a", "big"),
+    "a local class": locally,
+    "or": lambda x: (Asked(a=x) | {})["a"],
+    "or, from the right": lambda x: ({} | Asked(a=x))["a"],
+    "copy": lambda x: x * len(dict.copy(Asked(a=1.0))),
+}
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("name", FILLING)
+def test_what_a_class_does_when_c_code_fills_it_or_takes_its_items_is_followed(name, on):
+    def f(x):
+        log.clear()
+        grown["weight"] = x
+        return FILLING[name](x) * len(log) + grown["weight"]
+
+    with jit(on):
+        for k in range(5):
+            x, h = 1.5 + k, 1e-6
+            slope = (f(x + h) - f(x - h)) / (2 * h)
+            expected, asked = f(x), [*log]
+            assert value_and_grad(f)(x) == (expected, pytest.approx(slope, rel=1e-6))
+            assert log == asked
+
+
+# ------------------------------------------------------------------------------------ keys that compare
+
+
+class Alone(int):
+    """An integer that has its own way to be equal to others."""
+
+    def __eq__(self, other):
+        log.append("equal")
+        grown["weight"] = grown["weight"] * 2.0
+        return int(self) == int(other)
+
+    def __hash__(self):
+        return hash(int(self))
+
+
+class Seven:
+    def __eq__(self, other):
+        log.append("seven")
+        grown["weight"] = grown["weight"] * 3.0
+        return other == 7
+
+    def __hash__(self):
+        return 7
+
+
+TABLE = {Alone(1): 5.0, 2: 3.0}
+SEVENS = {Seven(): 2.0}
+ALONE = {Alone(1), 2}
+LARGE = {i: 1.0 * i for i in range(500) if i != 1} | {Alone(1): 4.0}
+
+
+def made_inside(x):
+    table = {Alone(1): x}
+    found = table[1]
+    table[1] = x * x
+    return found + table.pop(1) + len(table)
+
+
+def changed_inside(x):
+    table = {1: x, 2: 1.0}
+    found = table[1]
+    del table[2]
+    table[Seven()] = x
+    return found * table[7]
+
+
+LOOKING_UP = {
+    "an item": lambda x: x * TABLE[1],
+    "in": lambda x: x * (1 in TABLE),
+    "get": lambda x: x * TABLE.get(1),
+    "in a set": lambda x: x * (1 in ALONE),
+    "of another class": lambda x: x * SEVENS[7],
+    "of many": lambda x: x * LARGE[1] + LARGE[3],
+    "of a dict made inside": made_inside,
+    "of a dict changed inside": changed_inside,
+    "of an updated copy": lambda x: (dict(TABLE) | {1: x})[1],
+}
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("name", LOOKING_UP)
+def test_a_key_in_a_table_that_compares_in_its_own_way_is_followed(name, on):
+    def f(x):
+        log.clear()
+        grown["weight"] = x
+        return LOOKING_UP[name](x) * len(log) + grown["weight"]
+
+    with jit(on):
+        for k in range(5):
+            x, h = 1.5 + k, 1e-6
+            slope = (f(x + h) - f(x - h)) / (2 * h)
+            expected, asked = f(x), [*log]
+            assert value_and_grad(f)(x) == (expected, pytest.approx(slope, rel=1e-6))
+            assert log == asked
+
+
+# ------------------------------------------------------------------------------------ items by their name
+
+
+class OnlyItems:
+    """What an ``OrderedDict`` asks for its items, and a ``dict`` iterates over."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def items(self):
+        log.append("items")
+        return [("a", self.x)]
+
+    def __iter__(self):
+        log.append("iter")
+        return iter([("a", 3.0 * self.x)])
+
+
+class InOrder(collections.OrderedDict):
+    pass
+
+
+def updated(table, value):
+    table.update(value)
+    return table
+
+
+TABLES = [
+    dict,
+    collections.OrderedDict,
+    InOrder,
+    lambda value: updated({}, value),
+    lambda value: updated(collections.OrderedDict(), value),
+    lambda value: operator.ior(collections.OrderedDict(), value),
+    lambda value: operator.ior({}, value),
+]
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("number", range(len(TABLES)))
+def test_an_ordered_dict_asks_for_items(number, on):
+    def f(x):
+        log.clear()
+        return x * TABLES[number](OnlyItems(x))["a"]
+
+    with jit(on):
+        for x in (1.5, 2.5, 3.5, 4.5):
+            expected, asked = f(x), [*log]
+            assert value_and_grad(f)(x) == (expected, pytest.approx(2 * expected / x))
             assert log == asked

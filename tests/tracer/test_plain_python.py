@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 import math
 import operator
 import pickle
@@ -663,3 +664,53 @@ def test_an_index_that_is_a_float_is_called_one(ask):
         with jit(on), pytest.raises(TypeError) as error:
             value_and_grad(ask)([1.0, 2.0], 1.0)
         assert str(error.value) == str(expected.value)
+
+
+# ------------------------------------------------------------------------------------- names of classes
+
+
+class Plain:
+    pass
+
+
+class Items:
+    def __init__(self, given):
+        self.given = given
+
+    def __iter__(self):
+        return self.given
+
+    def __len__(self):
+        return 1
+
+
+class Keys:
+    def keys(self):
+        return "ab"
+
+
+NAMED = [
+    lambda x: {**Plain(), "x": x},
+    lambda x: {**{"x": x}, **Plain()},
+    lambda x: {**Keys()},
+    lambda x: dict(Keys()),
+    lambda x: {**Items(iter([x]))},
+    lambda x: list(map(Items(iter([x])), [x])),
+    lambda x: list(filter(Items(iter([x])), [x])),
+    lambda x: functools.reduce(Items(iter([x])), [x, x]),
+    lambda x: list(itertools.starmap(Items(iter([x])), [(x,)])),
+    lambda x: ",".join(Items(x)),
+    lambda x: ",".join(Items(Plain())),
+    lambda x: str.join(",", Items(3)),
+    lambda x: b"".join(Items(Plain())),
+    lambda x: ",".join(Items(iter([Plain()]))),
+]
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("number", range(len(NAMED)))
+def test_a_message_names_the_class_of_the_program(number, on):
+    f = NAMED[number]
+    with jit(on):
+        for x in (2.0, 3.0, 4.0):
+            assert outcome(lambda: value_and_grad(f)(x)) == outcome(lambda: f(x))  # noqa: B023

@@ -703,6 +703,75 @@ def test_what_a_program_says_of_exceptions():
                 assert re.sub("0x[0-9a-f]+", "0x…", repr(value[1])) == expected
 
 
+shown = {"times": 0}
+
+
+class Weighed(Exception):
+    """Says in its text what its number is, and counts how often it is asked."""
+
+    def __init__(self, x):
+        super().__init__(x)
+        self.x = x
+
+    def __str__(self):
+        shown["times"] += 1
+        shown["weight"] = shown["weight"] * self.x
+        return f"{self.x} is a {type(self.x).__name__}, {isinstance(self.x, float)}"
+
+
+def logged(tell):
+    log = logging.Logger("weighed")
+    log.addHandler(logging.StreamHandler(out := io.StringIO()))
+    tell(log)
+    return out.getvalue()
+
+
+def printed(error, out):
+    traceback.print_exc(file=out)
+    return out.getvalue()
+
+
+TELLING = {
+    "format_exc": lambda e: traceback.format_exc(),
+    "print_exc": lambda e: printed(e, io.StringIO()),
+    "format_exception": lambda e: "".join(traceback.format_exception(e)),
+    "format_exception_only": lambda e: "".join(traceback.format_exception_only(e)),
+    "TracebackException": lambda e: str(traceback.TracebackException.from_exception(e)),
+    "exception": lambda e: logged(lambda log: log.exception("failed")),
+    "exc_info": lambda e: logged(lambda log: log.error("failed", exc_info=True)),
+    "exc_info of it": lambda e: logged(lambda log: log.error("failed", exc_info=e)),
+    "the message": lambda e: logged(lambda log: log.error(e)),
+    "an argument": lambda e: logged(lambda log: log.error("failed: %s", e)),
+}
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("name", TELLING)
+def test_the_text_of_an_exception_that_is_told_of_is_followed(name, on):
+    texts = []
+
+    def f(x, chained):
+        shown["weight"], shown["times"] = x, 0
+        try:
+            try:
+                raise Weighed(x)
+            except Weighed as error:
+                if not chained:
+                    raise
+                raise KeyError("another") from error
+        except (Weighed, KeyError) as error:
+            texts.append(TELLING[name](error))
+        return shown["weight"] * (1 + shown["times"])
+
+    with jit(on):
+        for x, chained in ((1.5, False), (2.5, True), (0.5, False), (3.5, True)):
+            expected, times = f(x, chained), shown["times"]
+            assert value_and_grad(f)(x, chained)[0] == expected
+            assert texts[-1] == texts[-2]
+            slope = (times + 1) ** 2 * x**times
+            assert value_and_grad(f)(x, chained)[1] == pytest.approx(slope)
+
+
 class Watching:
     def __init__(self, seen):
         self.seen = seen
