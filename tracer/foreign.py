@@ -218,12 +218,11 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         args = (args[0], iterable(tracer, site, args[1]), *args[2:])
     name = attribute(fn, "__name__", "")
     owner = attribute(fn, "__self__")
-    if (known and fn in CONSUMERS) or name in TAKERS:
-        merging = isinstance(fn, type) and issubclass(fn, dict)
-        merging = merging or (name == "update" and isinstance(owner, dict))
-        own = owner is None and hasattr(fn, "__objclass__")  # the first is what it works on
-        if own and args and issubclass(kind_of(args[0]), dict):
-            merging = name == "update"
+    own = owner is None and hasattr(fn, "__objclass__")  # the first is what it works on
+    merging = isinstance(fn, type) and issubclass(fn, dict)
+    if name in MERGING:
+        merging = issubclass(kind_of(args[0] if own and args else owner), dict)
+    if (known and fn in CONSUMERS) or name in TAKERS or is_filled(fn) or merging:
         leading = LEADING.get(fn, len(args)) if known else len(args)
         last = own + (1 if name == "fromkeys" else leading)
         given = [taken(tracer, site, x, merging) for x in args[own:last]]
@@ -365,13 +364,22 @@ TAKERS = frozenset(
     "extend extendleft update join fromkeys __init__ __iadd__ union intersection difference symmetric_difference "
     "intersection_update difference_update symmetric_difference_update".split()
 )
+MERGING = frozenset(("update", "__init__", "__ior__"))  # of a dict: these take mappings
 
 
 def taken(tracer: Tracer, site: Site, value: Any, merging: bool) -> Any:
     """An argument that C code will iterate over, or whose items it will take."""
-    if merging and is_object(value) and stand_ins.has_keys(tracer, site, value):
+    if merging and stand_ins.is_mapping(tracer, site, value):
         return stand_ins.mapping(tracer, site, value)
     return iterable(tracer, site, value)
+
+
+def is_filled(fn: Any) -> bool:
+    """Whether it is a class whose objects are filled with the items of what it is called with."""
+    return isinstance(fn, type) and issubclass(fn, FILLED)
+
+
+FILLED = (list, tuple, dict, set, frozenset, deque)
 
 
 def chained(tracer: Tracer, site: Site, iterables: Any) -> Any:

@@ -16,7 +16,7 @@ from .border import STAND_INS
 from .box import BOXES, apart
 from .depth import room
 from .intrinsic import intrinsic
-from .kinds import is_one_of, isinstance
+from .kinds import has, is_one_of, isinstance
 from .loops import Items
 from .plain_calls import WRAPPERS, plain_call
 from .reads import MISSING
@@ -249,8 +249,18 @@ class Mapping(StandIn):
         return meaning.protocols.get_item(self.tracer, self.site, self.value, key)
 
 
-def has_keys(tracer: Tracer, site: Site, value: Any) -> bool:
-    """Whether ``dict`` takes a value for a mapping, rather than for an iterable of pairs."""
+def is_asked(tracer: Tracer, value: Any) -> bool:
+    """Whether what a value has is to be asked for here: by methods in Python, or since it is text, or sealed."""
+    if slots.is_object(value):
+        return True
+    marked = id(value) in tracer.readable or id(value) in tracer.texts.holders
+    return marked and has(type(value), "keys")
+
+
+def is_mapping(tracer: Tracer, site: Site, value: Any) -> bool:
+    """Whether ``dict`` takes a value for a mapping, not for an iterable of pairs, and it is to be asked here."""
+    if not is_asked(tracer, value):
+        return False
     try:
         meaning.attributes.load(tracer, site, value, "keys")
     except AttributeError:
@@ -260,7 +270,7 @@ def has_keys(tracer: Tracer, site: Site, value: Any) -> bool:
 
 def mapping(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to take the items of in the place of a value."""
-    if not slots.is_object(value):
+    if not is_asked(tracer, value):
         return plain_of(value)
     if isinstance(value, dict) and not is_python(special(value, "__iter__")):
         seal = tracer.readable.get(id(value)) if tracer.readable else None

@@ -388,3 +388,48 @@ def test_a_hint_of_a_length_is_asked_for_where_cpython_does(number, on):
             log.clear()
             assert value_and_grad(f)(1.5 + k)[0] == expected
             assert log == asked
+
+
+class Table:
+    def __init__(self, x):
+        self.x = x
+
+    def keys(self):
+        return ["rate"]
+
+    def __getitem__(self, key):
+        return self.x * self.x
+
+    def __iter__(self):
+        return iter(["rate"])
+
+
+class Record(dict):
+    def __init__(self, items, **more):
+        super().__init__(items, **more)
+
+
+class Plain(dict):
+    pass
+
+
+SHARED = {}
+FILLING = {
+    "super": Record,
+    "super with more": lambda m: Record(m, more=1.0),
+    "inherited": Plain,
+    "unbound": lambda m: dict.__init__(SHARED, m) or SHARED,
+    "default": lambda m: collections.defaultdict(float, m),
+    "in place": lambda m: {}.__ior__(m),
+}
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+@pytest.mark.parametrize("name", FILLING)
+def test_a_dict_is_filled_from_a_mapping_in_python(name, on):
+    def f(x):
+        return FILLING[name](Table(x))["rate"] * x
+
+    with jit(on):
+        for x in (2.0, 3.0, 2.0):
+            assert value_and_grad(f)(x) == (x**3, 3 * x * x)
