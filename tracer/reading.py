@@ -19,6 +19,7 @@ from . import meaning
 from .border import is_iterator
 from .box import BOXES
 from .foreign import CONSUMERS, is_structural
+from .handed import is_known
 from .handlers import handlers
 from .held import Held
 from .kinds import attribute, is_one_of, isinstance
@@ -38,7 +39,8 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
     kind = type(fn)
     owner = attribute(fn, "__self__")
     if is_one_of(kind, FOLLOWED) and registry.lookup(fn) is None:
-        return []
+        found = seals_of(tracer, (*args, *kwargs.values())) if kind is types.FunctionType else []
+        return found if found and runs_as_it_is(fn) else []
     if id(fn) in tracer.readable:
         return seals_of(tracer, (fn, *args, *kwargs.values()))
     if hashable(fn) and fn not in (float, complex):
@@ -64,6 +66,11 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
         elif type(python_special(fn, "__call__")) is types.FunctionType:
             return []
     return seals_of(tracer, (fn, owner, *args, *kwargs.values()))
+
+
+def runs_as_it_is(fn: Any) -> bool:
+    """Whether a Python function is run as it is, and may look for numbers in what it is given."""
+    return meaning.calls.is_untraced(fn) and not is_known(fn)
 
 
 def of_window(seal: Any) -> bool:

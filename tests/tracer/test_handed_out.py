@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import enum
 import inspect
+import sys
 import threading
+import types
 import unittest
 import weakref
 
 import pytest
 
-from wengert import clear_cache, jit, value_and_grad
+from wengert import NoRuleError, clear_cache, jit, value_and_grad
 
 
 @pytest.fixture(params=[False, True], ids=["off", "on"], autouse=True)
@@ -128,3 +130,58 @@ def test_what_is_run_here_later_is_followed(f):
     for i in range(6):
         x = 1.0 + i
         assert value_and_grad(f)(x) == (x * x, 2 * x)
+
+
+PLOTS = """
+class Axes:
+    def __init__(self):
+        self.left, self.right = 0.0, 1.0
+
+    def set_limits(self, left, right):
+        self.left, self.right = left, right
+
+    def get_limits(self):
+        return self.left, self.right
+
+    @property
+    def width(self):
+        return self.right - self.left
+
+    def __len__(self):
+        return 2
+"""
+
+
+@pytest.fixture
+def plots(monkeypatch):
+    """A package whose Python functions are run as they are."""
+    module = types.ModuleType("matplotlib")
+    monkeypatch.setitem(sys.modules, "matplotlib", module)
+    exec(PLOTS, vars(module))
+    return module
+
+
+READ = {
+    "method": lambda axes: axes.get_limits()[1],
+    "property": lambda axes: axes.width,
+    "unbound": lambda axes: type(axes).get_limits(axes)[1],
+    "attribute": lambda axes: axes.right,
+}
+
+
+@pytest.mark.parametrize("way", READ)
+def test_what_a_function_that_is_run_as_it_is_has_kept_is_not_read_as_a_constant(way, plots):
+    def f(x):
+        axes = plots.Axes()
+        axes.set_limits(0.0, x)
+        return READ[way](axes) * x
+
+    def beside(x):
+        axes, other = plots.Axes(), plots.Axes()
+        axes.set_limits(0.0, x)
+        return READ[way](other) * x * len(axes)
+
+    for x in (2.0, 3.0, 2.0):
+        with pytest.raises(NoRuleError, match="depends on traced values that it was given before"):
+            value_and_grad(f)(x)
+        assert value_and_grad(beside)(x) == (2 * x, 2.0)
