@@ -35,7 +35,7 @@ from .detours import finalized
 from .effects import effect
 from .errors import NoRuleError, TraceError
 from .escape import callbacks_in
-from .handed import PICKLERS, Handed, found_behind, home_of, look_at_addresses
+from .handed import PICKLERS, Handed, found_behind, home_of, look_at_addresses, note_parts
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
 from .kinds import attribute, flags_of, has, has_dict, has_special, is_one_of, isinstance
 from .leads import leads_to_users
@@ -168,6 +168,7 @@ class Call:
         refresh(tracer, args, lambda x: enter(tracer, x, "made") if is_traced_array(x) else x)
         if self.runs or not looks_only(fn):
             renew(tracer)
+        note_parts(tracer, fn, args, value)
         result = born(tracer, site, fn, tuple(plain_args), options, value, self.pure)
         said = len(tracer.tape.ops) > start or (value is None and tracer.reads is not None)
         if tracer.reads is not None and not self.pure:

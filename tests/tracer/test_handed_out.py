@@ -149,6 +149,36 @@ class Axes:
 
     def __len__(self):
         return 2
+
+
+class Store:
+    def __init__(self):
+        self.values = {"size": 2.0}
+
+    def part(self, name):
+        return Part(self.values, name)
+
+
+class Part:
+    def __init__(self, values, name):
+        self.values, self.name = values, name
+
+    def part(self, name):
+        return Part(self.values, name)
+
+    def write(self, x):
+        self.values[self.name] = x
+
+    def read(self):
+        return self.values[self.name]
+
+
+def write(manager, x):
+    manager.part.write(x)
+
+
+def read(manager):
+    return manager.part.read()
 """
 
 
@@ -185,3 +215,54 @@ def test_what_a_function_that_is_run_as_it_is_has_kept_is_not_read_as_a_constant
         with pytest.raises(NoRuleError, match="depends on traced values that it was given before"):
             value_and_grad(f)(x)
         assert value_and_grad(beside)(x) == (2 * x, 2.0)
+
+
+class Manager:
+    def __init__(self, part):
+        self.part = part
+
+
+@pytest.mark.parametrize("way", ["part", "part of a part", "attribute"])
+def test_what_is_put_into_a_part_is_read_from_the_whole(way, plots):
+    def put(store, x):
+        if way == "attribute":
+            plots.write(Manager(store.part("rate")), x)
+        elif way == "part":
+            store.part("rate").write(x)
+        else:
+            store.part("other").part("rate").write(x)
+
+    def take(store):
+        if way == "attribute":
+            return plots.read(Manager(store.part("rate")))
+        return store.part("rate").read()
+
+    def f(x):
+        store = plots.Store()
+        put(store, x)
+        return take(store) * x
+
+    def beside(x):
+        store, other = plots.Store(), plots.Store()
+        before = store.part("size").read()
+        put(store, x)
+        return before * other.part("size").read() * x
+
+    for x in (2.0, 3.0, 2.0):
+        with pytest.raises(NoRuleError, match="depends on traced values that it was given before"):
+            value_and_grad(f)(x)
+        assert value_and_grad(beside)(x) == (4 * x, 4.0)
+
+
+def test_a_part_holds_all_that_was_put_into_it(plots):
+    def f(x, y):
+        part = plots.Store().part("rate")
+        part.write(x)
+        part.name = "other"
+        part.write(y)
+        part.name = "rate"
+        return part.read() * x
+
+    for argnums in (0, 1):
+        with pytest.raises(NoRuleError, match="depends on traced values that it was given before"):
+            value_and_grad(f, argnums=argnums)(2.0, 3.0)
