@@ -209,8 +209,11 @@ def may_keep(x: Any) -> bool:
         return False
     if isinstance(x, (float, complex, str, bytes, np.generic, types.ModuleType)):
         return False
-    generators = kind.__module__.startswith("numpy.random")
-    return not generators and kind.__module__ not in ("random", "_random", "_io", "io")
+    module = str(kind.__module__)  # which a class of ctypes may lack
+    return not module.startswith("numpy.random") and module not in HOLDING_NONE
+
+
+HOLDING_NONE = frozenset(("random", "_random", "_io", "io"))
 
 
 def note_parts(tracer: Tracer, fn: Any, args: Any, value: Any) -> None:
