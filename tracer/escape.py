@@ -32,11 +32,13 @@ import numpy as np
 
 from . import making, meaning, plain_calls, rewrite, seals, stand_ins, watchers
 from .active import active
+from .arrays import current
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
 from .detours import Callback, Detour, code_of, detours, without_detour
 from .errors import EscapeError, WengertError
-from .held import Held
+from .handed import may_keep
+from .held import Held, hold
 from .kinds import (
     IMMUTABLE,
     are_one_of,
@@ -549,6 +551,8 @@ def called_in_c(
         return visits[-1].run(twin)
     if handed:
         result = twin(*[known_as(tracer, x) for x in args], **kwargs)
+        for x in args:
+            look_at_written(tracer, method, x)
         return back_to_c(tracer, method, result, made_inside)
     result = twin(*args, **kwargs)
     if tracer.watches:
@@ -565,14 +569,27 @@ def known_as(tracer: Tracer, value: Any) -> Any:
     if id(value) in tracer.arrays:
         return tracer.arrays[id(value)]
     watch = tracer.watches[-1] if tracer.watches else None
-    if watch is None or not watch.sources or not isinstance(value, (float, complex, np.ndarray)):
+    if watch is None or not watch.sources:
         return value
     name = getattr(watch.fn, "__name__", "a callback")
     ops = watch.sources
+    if not isinstance(value, (float, complex, np.ndarray)):
+        if may_keep(value) and id(value) not in tracer.readable:
+            hold(tracer, Held(name, lambda: ops, value))
+        return value
     found = seals.tied_to(tracer, watch.site, Held(name, lambda: ops, value), value)
     if is_one_of(type(found), BOXES):
         watch.tied.add(found.op)
     return found
+
+
+def look_at_written(tracer: Tracer, method: types.FunctionType, value: Any) -> None:
+    """Refuse what a callback has written into an array that C code gave it, which goes on with the numbers alone."""
+    box = tracer.arrays.get(id(value))
+    if box is None or not box.memory.writes or box.value is not value:
+        return
+    if not (tracer.watches and tracer.watches[-1].knows(current(box))):
+        given(box, f"{method.__name__}()")
 
 
 def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any, made_inside: bool) -> Any:

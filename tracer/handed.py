@@ -216,6 +216,28 @@ def may_keep(x: Any) -> bool:
 HOLDING_NONE = frozenset(("random", "_random", "_io", "io"))
 
 
+def called_later(tracer: Tracer, fn: Any, callbacks: list[Any]) -> list[Any]:
+    """The functions that C code may call: those that it is handed, and those that it was handed before."""
+    if not may_call(fn):
+        return callbacks
+    known = tracer.called_later
+    earlier = [x for x in [reference() for reference in [*known.values()]] if x is not None]
+    for x in callbacks:
+        key = id(x)
+        if key not in known:
+            known[key] = weakref.ref(x, lambda _, key=key: known.pop(key, None))  # type: ignore[misc]
+    return [*{id(x): x for x in (*callbacks, *earlier)}.values()]
+
+
+def may_call(fn: Any) -> bool:
+    """Whether a callable may keep a function that it is given, to call it later, or call one that others have kept."""
+    home = home_of(fn)
+    return home in CALLING_LATER or not (is_known(fn) or home in PICKLERS)
+
+
+CALLING_LATER = frozenset(("sqlite3", "_sqlite3"))
+
+
 def note_parts(tracer: Tracer, fn: Any, args: Any, value: Any) -> None:
     """What C code made of a thing may be a part of it, or show it: what is put into the part is read from the whole."""
     whole = attribute(fn, "__self__")

@@ -35,7 +35,16 @@ from .detours import finalized
 from .effects import effect
 from .errors import NoRuleError, TraceError
 from .escape import callbacks_in
-from .handed import PICKLERS, Handed, found_behind, home_of, look_at_addresses, note_parts
+from .handed import (
+    PICKLERS,
+    Handed,
+    called_later,
+    found_behind,
+    home_of,
+    look_at_addresses,
+    may_call,
+    note_parts,
+)
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
 from .kinds import attribute, flags_of, has, has_dict, has_special, is_one_of, isinstance
 from .leads import leads_to_users
@@ -71,6 +80,7 @@ from .renewal import Left, refresh, renew
 from .session import Tracer
 from .shown import enters, holders, shows
 from .slots import is_object, plain_of
+from .stand_ins import kept_method
 from .structure import is_container
 from .tape import Guard, Op, Site, fn_name, ops_in
 from .text import PRIVATE
@@ -132,6 +142,13 @@ class Call:
         # whether code of the user's may run in it of which the run sees nothing
         self.runs = leads_to_users(fn, (*self.args, *kwargs.values()))
 
+    def hand_over(self, value: Any, memo: dict[int, Any]) -> Any:
+        """An argument as C code gets it: one that it may call later is to tell of it."""
+        value = handed_over(self.tracer, value, memo)
+        if is_one_of(type(value), METHODS) and is_container(value.__self__) and may_call(self.fn):
+            return kept_method(self.site, value)
+        return value
+
     def problem(self, why: str) -> None:
         """Note why no program will stand for this call."""
         if self.tracer.reads is not None:
@@ -154,8 +171,8 @@ class Call:
         if self.origin is not None:
             args = tuple([told(tracer, site, fn, x, self.origin) for x in args])
         memo: dict[int, Any] = instead(tracer, fn, args)
-        plain_args = [handed_over(tracer, x, memo) for x in args]
-        options = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
+        plain_args = [self.hand_over(x, memo) for x in args]
+        options = {k: self.hand_over(x, memo) for k, x in kwargs.items()}
         start = len(tracer.tape.ops)
         self.note_writer(())
         if tracer.cells_known:
@@ -219,9 +236,9 @@ class Call:
         with Handed(tracer, site, fn, args, kwargs, arrays) as handed:
             before = [] if self.origin is None else [box.value.tobytes() for box in arrays]
             memo: dict[int, Any] = {}
-            plain = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
+            plain = {k: self.hand_over(x, memo) for k, x in kwargs.items()}
             start = len(tracer.tape.ops)
-            plain_args = [handed_over(tracer, x, memo) for x in args]
+            plain_args = [self.hand_over(x, memo) for x in args]
             sources = [*ops_in((operands, options))]
             held = holders(arrays)
             value = again(tracer, site, fn, plain_args, plain, self.pure, self.asked, sources)
@@ -342,6 +359,7 @@ class Call:
         )
 
 
+METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
 NUMBERLESS = (np.dtype, types.ModuleType)  # which keep no number that they were found by
 
 
@@ -494,6 +512,7 @@ def again(
     own = () if type(fn) is types.FunctionType else (fn,)
     handed = (*args, *kwargs.values()) if home_of(fn) not in PICKLERS else ()  # to be called
     callbacks, kept = callbacks_in((*own, *handed))
+    callbacks = called_later(tracer, fn, callbacks)
     how = {"seen": True, "callbacks": callbacks, "kept": kept, "sources": sources}
     try:
         if tracer.reads is not None and isinstance(attribute(fn, "__self__"), np.number):

@@ -351,11 +351,28 @@ def kept(site: Site, fn: Any, twin: Any) -> Any:
     return made
 
 
+@intrinsic
+def put_back(site: Site, method: Any, *args: Any, **kwargs: Any) -> Any:
+    tracer = active.tracer
+    if tracer is None:
+        return plain_call(method, args, kwargs)
+    args = tuple([meaning.escape.known_as(tracer, x) for x in args])
+    result = meaning.calls.call(tracer, site, method, args, kwargs)
+    return meaning.escape.back_to_c(tracer, method, result, False)
+
+
+def kept_method(site: Site, method: Any) -> Callback:
+    """What unknown C code is given in the place of a container's method: what it puts there is seen."""
+    made = Callback(put_back, site, method)
+    made.value = method
+    return made
+
+
 def called_back(fn: Any) -> Any:
     """What such a function calls, where it is called by what is recorded."""
     if type(fn) is not Callback:
         return fn
-    return fn.args[1] if fn.func is call_back else fn.value
+    return fn.args[1] if fn.func is call_back or fn.func is put_back else fn.value
 
 
 def truth_of(site: Site) -> Callback:

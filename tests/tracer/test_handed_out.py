@@ -12,7 +12,7 @@ import weakref
 
 import pytest
 
-from wengert import NoRuleError, clear_cache, jit, value_and_grad
+from wengert import EscapeError, NoRuleError, clear_cache, jit, value_and_grad
 
 
 @pytest.fixture(params=[False, True], ids=["off", "on"], autouse=True)
@@ -133,6 +133,9 @@ def test_what_is_run_here_later_is_followed(f):
 
 
 PLOTS = """
+import numpy as np
+
+
 class Axes:
     def __init__(self):
         self.left, self.right = 0.0, 1.0
@@ -171,6 +174,36 @@ class Part:
 
     def read(self):
         return self.values[self.name]
+
+
+class Signal:
+    def __init__(self):
+        self.listeners = []
+
+    def connect(self, listener):
+        self.listeners.append(listener)
+
+    def emit(self, x):
+        for listener in self.listeners:
+            listener(x)
+        return True
+
+    def show(self, axes, x):
+        axes.set_limits(0.0, x)
+        for listener in self.listeners:
+            listener(axes)
+
+
+class Solver:
+    def __init__(self, slope):
+        self.slope = slope
+
+    def solve(self, steps):
+        y, slope = np.ones(1), np.zeros(1)
+        for _ in range(steps):
+            self.slope(y, slope)
+            y = y + slope
+        return y
 
 
 def write(manager, x):
@@ -266,3 +299,62 @@ def test_a_part_holds_all_that_was_put_into_it(plots):
     for argnums in (0, 1):
         with pytest.raises(NoRuleError, match="depends on traced values that it was given before"):
             value_and_grad(f, argnums=argnums)(2.0, 3.0)
+
+
+def by_a_function(signal, got):
+    signal.connect(lambda x: got.append(x))
+
+
+def by_a_method(signal, got):
+    signal.connect(got.append)
+
+
+@pytest.mark.parametrize("listen", [by_a_function, by_a_method])
+def test_what_calls_a_function_later_gives_it_no_constant(listen, plots):
+    def f(x):
+        signal, got = plots.Signal(), []
+        listen(signal, got)
+        signal.emit(x)
+        return got[0] * x
+
+    def constant(x):
+        signal, got = plots.Signal(), []
+        listen(signal, got)
+        signal.emit(2.0)
+        return got[0] * x
+
+    for x in (2.0, 3.0, 2.0):
+        with pytest.raises(NoRuleError, match="emit gives depends on traced values"):
+            value_and_grad(f)(x)
+        assert value_and_grad(constant)(x) == (2 * x, 2.0)
+
+
+def test_an_object_that_is_given_to_a_function_is_read_while_it_holds_what_was_given(plots):
+    def f(x):
+        signal, got = plots.Signal(), []
+        signal.connect(lambda axes: got.append(axes.get_limits()[1]))
+        signal.show(plots.Axes(), x)
+        return got[0] * x
+
+    for x in (2.0, 3.0, 2.0):
+        with pytest.raises(NoRuleError, match="show gives depends on traced values"):
+            value_and_grad(f)(x)
+
+
+def test_what_is_written_into_an_array_of_who_calls_back_does_not_leave_by_it(plots):
+    def f(x):
+        def slope(y, into):
+            into[0] = -x * y[0]
+
+        return float(plots.Solver(slope).solve(3)[0])
+
+    def constant(x):
+        def slope(y, into):
+            into[0] = -0.5 * y[0]
+
+        return float(plots.Solver(slope).solve(2)[0]) * x
+
+    for x in (0.5, 0.25, 0.5):
+        with pytest.raises(EscapeError, match=r"through slope\(\)"):
+            value_and_grad(f)(x)
+        assert value_and_grad(constant)(x) == (0.25 * x, 0.25)
