@@ -32,7 +32,7 @@ import numpy as np
 
 from . import meaning
 from .entrances import entrance
-from .frames import valued
+from .frames import items_of, native, valued
 from .habits import OF_TAPES, TAPE, lacking
 from .kinds import attribute, isinstance
 
@@ -696,8 +696,8 @@ def ops_in(tree: Any) -> Iterator[Op]:
             todo += reversed(tree)
         elif issubclass(kind, tuple):
             todo += tuple.__getitem__(tree, REVERSED)
-        elif issubclass(kind, dict):
-            todo += reversed(tree.values())
+        elif issubclass(kind, dict):  # which may have a way of its own to tell its values
+            todo += [x for _, x in items_of(tree, native(kind))][::-1]
         elif kind is slice:
             todo += (tree.step, tree.stop, tree.start)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import enum
 import inspect
 import sys
@@ -358,3 +359,25 @@ def test_what_is_written_into_an_array_of_who_calls_back_does_not_leave_by_it(pl
         with pytest.raises(EscapeError, match=r"through slope\(\)"):
             value_and_grad(f)(x)
         assert value_and_grad(constant)(x) == (0.25 * x, 0.25)
+
+
+class Settings(collections.abc.MutableMapping, dict):
+    """A dict with ways of its own, as matplotlib has one for its settings."""
+
+    __getitem__, __setitem__, __delitem__ = dict.__getitem__, dict.__setitem__, dict.__delitem__
+    __iter__, __len__ = dict.__iter__, dict.__len__
+
+    def __init__(self, **items):
+        dict.update(self, items)
+
+
+def test_a_dict_with_values_of_its_own_is_handed_over(plots):
+    settings = Settings(width=1.0, height=2.0)
+
+    def f(x):
+        height = settings["height"]
+        plots.Axes().set_limits(settings, x)
+        return height * x * x
+
+    for x in (2.0, 3.0, 2.0):
+        assert value_and_grad(f)(x) == (2 * x * x, 4 * x)
