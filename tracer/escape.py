@@ -34,7 +34,7 @@ from . import making, meaning, plain_calls, rewrite, seals, stand_ins, watchers
 from .active import active
 from .arrays import current
 from .border import boxes_behind, is_constant, is_structure
-from .box import BOXES
+from .box import BOXES, Box
 from .detours import Callback, Detour, code_of, detours, without_detour
 from .errors import EscapeError, WengertError
 from .handed import may_keep
@@ -156,6 +156,7 @@ def watched(
     except Exception as error:
         if not isinstance(error, WengertError):
             watch.check()  # code that is not traced has met a box, and may raise for that
+            watch.failed(error)
         raise
     finally:
         watch.end()
@@ -172,7 +173,7 @@ class Watch:
     """
 
     __slots__ = (
-        *("bare", "escaped", "fn", "kept", "late", "met"),
+        *("bare", "escaped", "fn", "kept", "late", "met", "passed"),
         *("site", "sources", "suspended", "taken", "tied", "tracer", "unseen"),
     )
 
@@ -184,6 +185,7 @@ class Watch:
         self.taken: list[Detour] = []
         # By id, the classes whose methods make a detour since it runs.
         self.met: dict[int, type] = {}
+        self.passed: tuple[Box, str] | None = None  # what a callback gave it, and its name
         self.kept: list[Detour] = []  # of kept functions, until Python code may look at them
         self.bare: dict[int, types.CodeType] = {}  # by id, the code of kept functions from then on
         self.tied: set[Any] = (
@@ -252,6 +254,11 @@ class Watch:
                 todo += x.operands()
         return True
 
+    def failed(self, error: BaseException) -> None:
+        """The C function itself raised an exception: for a traced value that a callback gave it, most likely."""
+        if self.passed is not None and not raised_in_twin(error):
+            given(*self.passed)
+
     def check(self) -> None:
         """Raise where a box has come to a Python function that is not traced."""
         code = self.escaped
@@ -261,6 +268,14 @@ class Watch:
                 f"function {code.co_name} ({Site.of_code(code).place}), which could not be traced, with "
                 "a traced value\ncall it directly, or write the loop in Python (docs/errors.md#compiled-code)"
             )
+
+
+def raised_in_twin(error: BaseException) -> bool:
+    """Whether an exception comes from traced code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and rewrite.is_twin(trace.tb_frame.f_code)
 
 
 def made_plain(tracer: Tracer, value: Any) -> bool:
@@ -604,6 +619,8 @@ def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any, made_insi
     for box in boxes_behind(tracer, result, set()):
         if not (tracer.watches and tracer.watches[-1].knows(box.op)):
             if made_inside and tracer.dependence.has(operand(box, [])):
+                if tracer.watches:
+                    tracer.watches[-1].passed = box, f"{method.__name__}()"
                 return result
             given(box, f"{method.__name__}()")
     return (

@@ -34,7 +34,7 @@ from .boxing import enter
 from .detours import finalized
 from .effects import effect
 from .errors import NoRuleError, TraceError
-from .escape import callbacks_in
+from .escape import callbacks_in, is_users
 from .handed import (
     PICKLERS,
     Handed,
@@ -46,7 +46,7 @@ from .handed import (
     note_parts,
 )
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
-from .kinds import attribute, flags_of, has, has_dict, has_special, is_one_of, isinstance
+from .kinds import attribute, dict_of, flags_of, has, has_dict, has_special, is_one_of, isinstance
 from .leads import leads_to_users
 from .marks import (
     Reading,
@@ -512,6 +512,7 @@ def again(
     own = () if type(fn) is types.FunctionType else (fn,)
     handed = (*args, *kwargs.values()) if home_of(fn) not in PICKLERS else ()  # to be called
     callbacks, kept = callbacks_in((*own, *handed))
+    callbacks += methods_in(handed) if may_call(fn) else []
     callbacks = called_later(tracer, fn, callbacks)
     how = {"seen": True, "callbacks": callbacks, "kept": kept, "sources": sources}
     try:
@@ -530,6 +531,13 @@ def again(
     finally:
         if tracer.called_back != called_back and tracer.reads is not None:
             tracer.reads.problem(f"{fn_name(fn)} calls back", site)
+
+
+def methods_in(values: Iterable[Any]) -> list[types.FunctionType]:
+    """The methods of classes of the user's among values, of which C code may make objects."""
+    made = [x for x in values if isinstance(x, type) and flags_of(x) & HEAP_TYPE]
+    members = [(name, y) for x in made for name, y in list(dict_of(x).items())]
+    return [y for name, y in members if is_users(y) and not name.startswith("__")]
 
 
 def refuse_gathered(fn: Any, site: Site, value: Any) -> None:
