@@ -508,7 +508,7 @@ def again(
         return known[0]
     if tracer.tape.undo is not None and is_draw(fn):
         must_be_certain(tracer, site, fn_name(fn))
-    called_back = tracer.called_back
+    called_back, before = tracer.called_back, tracer.refusal
     own = () if type(fn) is types.FunctionType else (fn,)
     handed = (*args, *kwargs.values()) if home_of(fn) not in PICKLERS else ()  # to be called
     callbacks, kept = callbacks_in((*own, *handed))
@@ -519,6 +519,8 @@ def again(
         if tracer.reads is not None and isinstance(attribute(fn, "__self__"), np.number):
             tracer.reads.computes(fn, args, site)
         value = performed(tracer, site, fn, args, kwargs, True, **how)
+        if tracer.refusal is not before and tracer.refusal is not None:
+            raise tracer.refusal  # code that is not traced has caught it, and the program would go on
         if (callbacks or kept) and type(fn) is not np.ufunc:
             refuse_gathered(fn, site, value)
         if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):

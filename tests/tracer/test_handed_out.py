@@ -13,7 +13,7 @@ import weakref
 
 import pytest
 
-from wengert import EscapeError, NoRuleError, clear_cache, jit, value_and_grad
+from wengert import EscapeError, NoRuleError, TraceError, clear_cache, jit, value_and_grad
 
 
 @pytest.fixture(params=[False, True], ids=["off", "on"], autouse=True)
@@ -207,6 +207,17 @@ class Solver:
         return y
 
 
+attempts = []
+
+
+def attempt(function):
+    attempts.append(function)
+    try:
+        return function()
+    except Exception:
+        return None
+
+
 def write(manager, x):
     manager.part.write(x)
 
@@ -381,3 +392,18 @@ def test_a_dict_with_values_of_its_own_is_handed_over(plots):
 
     for x in (2.0, 3.0, 2.0):
         assert value_and_grad(f)(x) == (2 * x * x, 4 * x)
+
+
+def test_a_refusal_that_code_catches_which_is_not_traced_ends_the_run(plots):
+    def f(x):
+        def refused():
+            return float(str(x))
+
+        while plots.attempt(refused) is None:  # as an event loop waits for a result
+            if len(plots.attempts) > 3:
+                return 0.0
+        return x
+
+    with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+        value_and_grad(f)(2.0)
+    assert len(plots.attempts) == 1
