@@ -35,11 +35,13 @@ import numpy as np
 
 from . import making, meaning, plain_calls, rewrite, seals, stand_ins, watchers
 from .active import active
+from .arrays import current
 from .border import boxes_behind, is_constant, is_structure
-from .box import BOXES
+from .box import BOXES, Box
 from .detours import Callback, Detour, code_of, compares, detours, made_inside
 from .errors import EscapeError, WengertError
-from .held import Held
+from .handed import may_keep
+from .held import Held, hold
 from .kinds import (
     IMMUTABLE,
     are_one_of,
@@ -166,6 +168,7 @@ def watched(
     except Exception as error:
         if not isinstance(error, WengertError):
             watch.check()  # code that is not traced has met a box, and may raise for that
+            watch.failed(error)
         raise
     finally:
         watch.end()
@@ -182,7 +185,7 @@ class Watch:
     """
 
     __slots__ = (
-        *("bare", "escaped", "fn", "kept", "late", "met"),
+        *("bare", "escaped", "fn", "kept", "late", "met", "passed"),
         *("site", "sources", "suspended", "taken", "tied", "tracer", "unseen"),
     )
 
@@ -194,6 +197,7 @@ class Watch:
         self.taken: list[Detour] = []
         # By id, the classes whose methods make a detour since it runs.
         self.met: dict[int, type] = {}
+        self.passed: tuple[Box, str] | None = None  # what a callback gave it, and its name
         self.kept: list[Detour] = []  # of kept functions, until Python code may look at them
         self.bare: dict[int, types.CodeType] = {}  # by id, the code of kept functions from then on
         self.tied: set[Any] = (
@@ -262,6 +266,11 @@ class Watch:
                 todo += x.operands()
         return True
 
+    def failed(self, error: BaseException) -> None:
+        """The C function itself raised an exception: for a traced value that a callback gave it, most likely."""
+        if self.passed is not None and not raised_in_twin(error):
+            given(*self.passed)
+
     def check(self) -> None:
         """Raise where a box has come to a Python function that is not traced."""
         code = self.escaped
@@ -271,6 +280,14 @@ class Watch:
                 f"function {code.co_name} ({Site.of_code(code).place}), which could not be traced, with "
                 "a traced value\ncall it directly, or write the loop in Python (docs/errors.md#compiled-code)"
             )
+
+
+def raised_in_twin(error: BaseException) -> bool:
+    """Whether an exception comes from traced code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and rewrite.is_twin(trace.tb_frame.f_code)
 
 
 def made_plain(tracer: Tracer, value: Any) -> bool:
@@ -592,6 +609,8 @@ def called_in_c(
         return visits[-1].run(twin)
     if name is None:
         result = twin(*[known_as(tracer, x) for x in args], **kwargs)
+        for x in args:
+            look_at_written(tracer, method, x)
         return back_to_c(tracer, method, result, own)
     result = twin(*args, **kwargs)
     if tracer.watches:
@@ -608,14 +627,27 @@ def known_as(tracer: Tracer, value: Any) -> Any:
     if id(value) in tracer.arrays:
         return tracer.arrays[id(value)]
     watch = tracer.watches[-1] if tracer.watches else None
-    if watch is None or not watch.sources or not isinstance(value, (float, complex, np.ndarray)):
+    if watch is None or not watch.sources:
         return value
     name = getattr(watch.fn, "__name__", "a callback")
     ops = watch.sources
+    if not isinstance(value, (float, complex, np.ndarray)):
+        if may_keep(value) and id(value) not in tracer.readable:
+            hold(tracer, Held(name, lambda: ops, value))
+        return value
     found = seals.tied_to(tracer, watch.site, Held(name, lambda: ops, value), value)
     if is_one_of(type(found), BOXES):
         watch.tied.add(found.op)
     return found
+
+
+def look_at_written(tracer: Tracer, method: types.FunctionType, value: Any) -> None:
+    """Refuse what a callback has written into an array that C code gave it, which goes on with the numbers alone."""
+    box = tracer.arrays.get(id(value))
+    if box is None or not box.memory.writes or box.value is not value:
+        return
+    if not (tracer.watches and tracer.watches[-1].knows(current(box))):
+        given(box, f"{method.__name__}()")
 
 
 def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any, own: bool) -> Any:
@@ -630,6 +662,8 @@ def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any, own: bool
     for box in boxes_behind(tracer, result, set()):
         if not (tracer.watches and tracer.watches[-1].knows(box.op)):
             if own and tracer.dependence.has(operand(box, [])):
+                if tracer.watches:
+                    tracer.watches[-1].passed = box, f"{method.__name__}()"
                 return result
             given(box, f"{method.__name__}()")
     return (

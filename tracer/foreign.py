@@ -218,12 +218,11 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         args = (args[0], iterable(tracer, site, args[1]), *args[2:])
     name = attribute(fn, "__name__", "")
     owner = attribute(fn, "__self__")
-    if (known and fn in CONSUMERS) or name in TAKERS:
-        merging = isinstance(fn, type) and issubclass(fn, dict)
-        merging = merging or (name == "update" and isinstance(owner, dict))
-        own = owner is None and hasattr(fn, "__objclass__")  # the first is what it works on
-        if own and args and issubclass(kind_of(args[0]), dict):
-            merging = name == "update"
+    own = owner is None and hasattr(fn, "__objclass__")  # the first is what it works on
+    merging = isinstance(fn, type) and issubclass(fn, dict)
+    if name in MERGING:
+        merging = issubclass(kind_of(args[0] if own and args else owner), dict)
+    if (known and fn in CONSUMERS) or name in TAKERS or is_filled(fn) or merging:
         leading = LEADING.get(fn, len(args)) if known else len(args)
         last = own + (1 if name == "fromkeys" else leading)
         ordered = merging and issubclass(kept_in(fn, owner, args), OrderedDict)
@@ -374,6 +373,7 @@ TAKERS = frozenset(
     "extend extendleft update join fromkeys __init__ __iadd__ union intersection difference symmetric_difference "
     "intersection_update difference_update symmetric_difference_update".split()
 )
+MERGING = frozenset(("update", "__init__", "__ior__"))  # of a dict: these take mappings
 
 
 def kept_in(fn: Any, owner: Any, args: Any) -> type:
@@ -385,13 +385,20 @@ def kept_in(fn: Any, owner: Any, args: Any) -> type:
 
 def taken(tracer: Tracer, site: Site, value: Any, merging: bool, ordered: bool = False) -> Any:
     """An argument that C code will iterate over, or whose items it will take: an ``OrderedDict`` calls for them."""
-    if merging and is_object(value):
-        if stand_ins.has_method(tracer, site, value, "keys"):
-            return stand_ins.mapping(tracer, site, value)
-        if ordered and stand_ins.has_method(tracer, site, value, "items"):
-            method = meaning.attributes.load(tracer, site, value, "items")
-            value = meaning.calls.call(tracer, site, method, (), {})
+    if merging and stand_ins.is_mapping(tracer, site, value):
+        return stand_ins.mapping(tracer, site, value)
+    if ordered and is_object(value) and stand_ins.has_method(tracer, site, value, "items"):
+        method = meaning.attributes.load(tracer, site, value, "items")
+        value = meaning.calls.call(tracer, site, method, (), {})
     return iterable(tracer, site, value)
+
+
+def is_filled(fn: Any) -> bool:
+    """Whether it is a class whose objects are filled with the items of what it is called with."""
+    return isinstance(fn, type) and issubclass(fn, FILLED)
+
+
+FILLED = (list, tuple, dict, set, frozenset, deque)
 
 
 def chained(tracer: Tracer, site: Site, iterables: Any) -> Any:

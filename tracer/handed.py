@@ -19,6 +19,7 @@ import mmap
 import pickle
 import sys
 import types
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -31,7 +32,7 @@ from .border import ATOMS, boxes_behind
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .held import Held, hold
-from .kinds import attribute, is_one_of, isinstance
+from .kinds import attribute, has_dict, is_one_of, isinstance, own_dict
 from .places import blame, module_of
 from .record import append, has_box
 from .session import Tracer
@@ -163,9 +164,11 @@ class Handed:
             return
         keepers = [x for thing in given for x in with_memory(thing) if may_keep(x)]
         if keepers and (self.behind or has_box((operands, options)) or holds_op(operands, options)):
-            op = self.record(operands, options, None)
-            for x in keepers:
-                hold(self.tracer, Held(fn_name(self.fn), lambda: [op], x, self.arrays))
+            ops = [self.record(operands, options, None)]
+            for seal in self.tracer.reading:  # on one of them, which holds more than this
+                ops += seal.current() if isinstance(seal, Held) else ()
+            for x in [y for thing in keepers for y in with_wholes(self.tracer, thing)]:
+                hold(self.tracer, Held(fn_name(self.fn), lambda: ops, x, self.arrays))
 
     def tied(self, result: Any) -> Any:
         """A result, as far as it may depend on what the call found behind objects."""
@@ -206,8 +209,85 @@ def may_keep(x: Any) -> bool:
         return False
     if isinstance(x, (float, complex, str, bytes, np.generic, types.ModuleType)):
         return False
-    generators = kind.__module__.startswith("numpy.random")
-    return not generators and kind.__module__ not in ("random", "_random", "_io", "io")
+    module = str(kind.__module__)  # which a class of ctypes may lack
+    return not module.startswith("numpy.random") and module not in HOLDING_NONE
+
+
+HOLDING_NONE = frozenset(("random", "_random", "_io", "io"))
+
+
+def called_later(tracer: Tracer, fn: Any, callbacks: list[Any]) -> list[Any]:
+    """The functions that C code may call: those that it is handed, and those that it was handed before."""
+    if not may_call(fn):
+        return callbacks
+    known = tracer.called_later
+    earlier = [x for x in [reference() for reference in [*known.values()]] if x is not None]
+    for x in callbacks:
+        key = id(x)
+        if key not in known:
+            known[key] = weakref.ref(x, lambda _, key=key: known.pop(key, None))  # type: ignore[misc]
+    return [*{id(x): x for x in (*callbacks, *earlier)}.values()]
+
+
+def may_call(fn: Any) -> bool:
+    """Whether a callable may keep a function that it is given, to call it later, or call one that others have kept."""
+    home = home_of(fn)
+    return home in CALLING_LATER or not (is_known(fn) or home in PICKLERS)
+
+
+CALLING_LATER = frozenset(("sqlite3", "_sqlite3"))
+
+
+def note_parts(tracer: Tracer, fn: Any, args: Any, value: Any) -> None:
+    """What C code made of a thing may be a part of it, or show it: what is put into the part is read from the whole."""
+    whole = attribute(fn, "__self__")
+    if whole is None or isinstance(whole, (type, types.ModuleType)):
+        whole = args[0] if args else None
+    if whole is None or not is_store(whole) or is_known(fn):
+        return
+    parts, reference = tracer.parts, weak(whole)
+    above = living(parts.get(id(whole)))
+    for part in value if type(value) in (tuple, list) else (value,):
+        key = id(part)
+        if reference is not None and part is not whole and is_store(part):
+            own = weak(part, lambda _, key=key: parts.pop(key, None))  # type: ignore[misc]
+            if own is not None:
+                parts[key] = own, reference, above
+
+
+def is_store(x: Any) -> bool:
+    """Whether a thing has a place of its own for what it holds, of which nothing is known."""
+    return may_keep(x) and not isinstance(x, (np.ndarray, types.FunctionType))
+
+
+def weak(x: Any, *then: Any) -> Any:
+    """A reference that does not keep a thing alive; None where there can be none."""
+    try:
+        return weakref.ref(x, *then)
+    except TypeError:
+        return None
+
+
+def living(known: Any) -> Any:
+    """What is known of a part, or of its whole if that is no more, whose own whole may be there still."""
+    while known is not None and known[1]() is None:
+        known = known[2]
+    return known
+
+
+def with_wholes(tracer: Tracer, thing: Any) -> Iterable[Any]:
+    """A thing, what it is a part of, and parts of other things that it has for attributes."""
+    todo, seen = [thing], {id(None)}
+    while todo:
+        x = todo.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        yield x
+        known = living(tracer.parts.get(id(x)))
+        todo += [] if known is None else [known[1]()]
+        own = own_dict(x) if tracer.parts and has_dict(x) else None
+        todo += [y for y in list((own or {}).values()) if id(y) in tracer.parts]
 
 
 def with_memory(thing: Any) -> Iterable[Any]:

@@ -34,10 +34,19 @@ from .boxing import enter
 from .detours import code_of, finalized, made_inside
 from .effects import effect
 from .errors import NoRuleError, TraceError
-from .escape import callbacks_in
-from .handed import PICKLERS, Handed, found_behind, home_of, look_at_addresses
+from .escape import callbacks_in, is_users
+from .handed import (
+    PICKLERS,
+    Handed,
+    called_later,
+    found_behind,
+    home_of,
+    look_at_addresses,
+    may_call,
+    note_parts,
+)
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
-from .kinds import attribute, flags_of, has, has_dict, has_special, is_one_of, isinstance
+from .kinds import attribute, dict_of, flags_of, has, has_dict, has_special, is_one_of, isinstance
 from .leads import leads_to_users
 from .marks import (
     Reading,
@@ -71,6 +80,7 @@ from .renewal import Left, refresh, renew
 from .session import Tracer
 from .shown import enters, holders, shows
 from .slots import is_object, plain_of
+from .stand_ins import kept_method
 from .structure import is_container
 from .tape import Guard, Op, Site, fn_name, ops_in
 from .text import PRIVATE
@@ -132,6 +142,13 @@ class Call:
         # whether code of the user's may run in it of which the run sees nothing
         self.runs = leads_to_users(fn, (*self.args, *kwargs.values()))
 
+    def hand_over(self, value: Any, memo: dict[int, Any]) -> Any:
+        """An argument as C code gets it: one that it may call later is to tell of it."""
+        value = handed_over(self.tracer, value, memo)
+        if is_one_of(type(value), METHODS) and is_container(value.__self__) and may_call(self.fn):
+            return kept_method(self.site, value)
+        return value
+
     def problem(self, why: str) -> None:
         """Note why no program will stand for this call."""
         if self.tracer.reads is not None:
@@ -154,8 +171,8 @@ class Call:
         if self.origin is not None:
             args = tuple([told(tracer, site, fn, x, self.origin) for x in args])
         memo: dict[int, Any] = instead(tracer, fn, args)
-        plain_args = [handed_over(tracer, x, memo) for x in args]
-        options = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
+        plain_args = [self.hand_over(x, memo) for x in args]
+        options = {k: self.hand_over(x, memo) for k, x in kwargs.items()}
         start = len(tracer.tape.ops)
         self.note_writer(())
         if tracer.cells_known:
@@ -168,6 +185,7 @@ class Call:
         refresh(tracer, args, lambda x: enter(tracer, x, "made") if is_traced_array(x) else x)
         if self.runs or not looks_only(fn):
             renew(tracer)
+        note_parts(tracer, fn, args, value)
         result = born(tracer, site, fn, tuple(plain_args), options, value, self.pure)
         said = len(tracer.tape.ops) > start or (value is None and tracer.reads is not None)
         if tracer.reads is not None and not self.pure:
@@ -218,9 +236,9 @@ class Call:
         with Handed(tracer, site, fn, args, kwargs, arrays) as handed:
             before = [] if self.origin is None else [box.value.tobytes() for box in arrays]
             memo: dict[int, Any] = {}
-            plain = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
+            plain = {k: self.hand_over(x, memo) for k, x in kwargs.items()}
             start = len(tracer.tape.ops)
-            plain_args = [handed_over(tracer, x, memo) for x in args]
+            plain_args = [self.hand_over(x, memo) for x in args]
             sources = [*ops_in((operands, options))]
             held = holders(arrays)
             value = again(tracer, site, fn, plain_args, plain, self.pure, self.asked, sources)
@@ -341,6 +359,7 @@ class Call:
         )
 
 
+METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
 NUMBERLESS = (np.dtype, types.ModuleType)  # which keep no number that they were found by
 
 
@@ -489,15 +508,19 @@ def again(
         return known[0]
     if tracer.tape.undo is not None and is_draw(fn):
         must_be_certain(tracer, site, fn_name(fn))
-    called_back = tracer.called_back
+    called_back, before = tracer.called_back, tracer.refusal
     own = () if type(fn) is types.FunctionType else (fn,)
     handed = (*args, *kwargs.values()) if home_of(fn) not in PICKLERS else ()  # to be called
     callbacks, kept = callbacks_in((*own, *handed))
+    callbacks += methods_in(handed) if may_call(fn) else []
+    callbacks = called_later(tracer, fn, callbacks)
     how = {"seen": True, "callbacks": callbacks, "kept": kept, "sources": sources}
     try:
         if tracer.reads is not None and isinstance(attribute(fn, "__self__"), np.number):
             tracer.reads.computes(fn, args, site)
         value = performed(tracer, site, fn, args, kwargs, True, **how)
+        if tracer.refusal is not before and tracer.refusal is not None:
+            raise tracer.refusal  # code that is not traced has caught it, and the program would go on
         if (callbacks or kept) and type(fn) is not np.ufunc:
             refuse_gathered(fn, site, value)
         if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):
@@ -510,6 +533,13 @@ def again(
     finally:
         if tracer.called_back != called_back and tracer.reads is not None:
             tracer.reads.problem(f"{fn_name(fn)} calls back", site)
+
+
+def methods_in(values: Iterable[Any]) -> list[types.FunctionType]:
+    """The methods of classes of the user's among values, of which C code may make objects."""
+    made = [x for x in values if isinstance(x, type) and flags_of(x) & HEAP_TYPE]
+    members = [(name, y) for x in made for name, y in list(dict_of(x).items())]
+    return [y for name, y in members if is_users(y) and not name.startswith("__")]
 
 
 def refuse_gathered(fn: Any, site: Site, value: Any) -> None:

@@ -103,6 +103,8 @@ def operate(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
         right = count(right) if is_integer(right) else right
         if op is operator.iadd and id(right) in tracer.resuming:
             right = protocols.item_by_item(tracer, site, right)
+        if op is operator.ior and isinstance(left, dict):
+            right = meaning.foreign.taken(tracer, site, right, True)
         if not is_one_of(type(right), BOXES):
             return meaning.writers.write_container(tracer, site, op, left, (right,), {})
     return apply(tracer, site, op, (left, right), {})

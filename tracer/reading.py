@@ -19,9 +19,18 @@ from . import meaning
 from .border import is_iterator
 from .box import BOXES
 from .foreign import CONSUMERS, is_structural
+from .handed import is_known
 from .handlers import handlers
 from .held import Held
-from .kinds import attribute, is_one_of, isinstance
+from .kinds import (
+    HEAP_TYPE,
+    attribute,
+    flags_of,
+    has_dict,
+    is_one_of,
+    isinstance,
+    own_dict,
+)
 from .protocols import hashable
 from .reads import static
 from .seals import as_array, seals_of, through
@@ -38,7 +47,10 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
     kind = type(fn)
     owner = attribute(fn, "__self__")
     if is_one_of(kind, FOLLOWED) and registry.lookup(fn) is None:
-        return []
+        if not (kind is types.FunctionType and runs_as_it_is(fn)):
+            return []
+        given = (*args, *kwargs.values())
+        return seals_of(tracer, given) or held_by(tracer, fn, given)
     if id(fn) in tracer.readable:
         return seals_of(tracer, (fn, *args, *kwargs.values()))
     if hashable(fn) and fn not in (float, complex):
@@ -63,7 +75,22 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
                 return []
         elif type(python_special(fn, "__call__")) is types.FunctionType:
             return []
-    return seals_of(tracer, (fn, owner, *args, *kwargs.values()))
+    given = (fn, owner, *args, *kwargs.values())
+    return seals_of(tracer, given) or held_by(tracer, fn, given)
+
+
+def held_by(tracer: Tracer, fn: Any, given: Any) -> list[Any]:
+    """What C code of which nothing is known may read of objects in Python, which have it for an attribute."""
+    if is_known(fn):
+        return []
+    owned = [own_dict(x) for x in given if flags_of(type(x)) & HEAP_TYPE and has_dict(x)]
+    seals = seals_of(tracer, [y for own in owned if own for y in list(own.values())], 0)
+    return [x for x in seals if isinstance(x, Held)]
+
+
+def runs_as_it_is(fn: Any) -> bool:
+    """Whether a Python function is run as it is, and may look for numbers in what it is given."""
+    return meaning.calls.is_untraced(fn) and not is_known(fn)
 
 
 def of_window(seal: Any) -> bool:

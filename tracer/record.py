@@ -470,7 +470,7 @@ def met(tracer: Tracer, value: Any, depth: int = 3) -> Any:
     if kind is GeneratorType:
         return (met(tracer, x) for x in value)
     if isinstance(value, (list, tuple, dict)):
-        for x in [*(value.values() if isinstance(value, dict) else value)] if depth else ():
+        for _, x in items_of(value, native(kind)) if depth else ():
             met(tracer, x, depth - 1)
     elif flags_of(kind) & HEAP_TYPE and not isinstance(value, (type, ModuleType)):
         makes = str(static(kind, "__module__")).partition(".")[0] in UNTRACED  # it may just have

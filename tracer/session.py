@@ -100,6 +100,10 @@ class Tracer:
         self.readable: dict[
             int, Any
         ] = {}  # those of them that C code reads as they are: their seals
+        # By id of what C code made: weakly, it and its whole, and what is known of that.
+        self.parts: dict[int, tuple[Any, Any, Any]] = {}
+        # By id, weakly, functions that C code was handed, and may have kept.
+        self.called_later: dict[int, weakref.ReferenceType[Any]] = {}
         self.converted: dict[int, ArrayBox] = {}  # id of a sealed array: what it is as a plain one
         self.reading: list[Any] = []  # the seals behind which the call that goes on reads
         self.handed: list[

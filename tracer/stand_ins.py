@@ -16,7 +16,7 @@ from .border import STAND_INS
 from .box import BOXES, apart
 from .depth import room
 from .intrinsic import intrinsic
-from .kinds import is_one_of, isinstance
+from .kinds import has, is_one_of, isinstance
 from .loops import Items
 from .plain_calls import WRAPPERS, plain_call
 from .reads import MISSING
@@ -254,6 +254,19 @@ class Mapping(StandIn):
         return meaning.protocols.get_item(self.tracer, self.site, self.value, key)
 
 
+def is_asked(tracer: Tracer, value: Any) -> bool:
+    """Whether what a value has is to be asked for here: by methods in Python, or since it is text, or sealed."""
+    if slots.is_object(value):
+        return True
+    marked = id(value) in tracer.readable or id(value) in tracer.texts.holders
+    return marked and has(type(value), "keys")
+
+
+def is_mapping(tracer: Tracer, site: Site, value: Any) -> bool:
+    """Whether ``dict`` takes a value for a mapping, not for an iterable of pairs, and it is to be asked here."""
+    return is_asked(tracer, value) and has_method(tracer, site, value, "keys")
+
+
 def has_method(tracer: Tracer, site: Site, value: Any, name: str) -> bool:
     """Whether a value has a method such as ``keys``, by which ``dict`` tells a mapping from an iterable of pairs."""
     try:
@@ -265,7 +278,7 @@ def has_method(tracer: Tracer, site: Site, value: Any, name: str) -> bool:
 
 def mapping(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to take the items of in the place of a value."""
-    if not slots.is_object(value):
+    if not is_asked(tracer, value):
         return plain_of(value)
     if isinstance(value, dict) and not is_python(special(value, "__iter__")):
         seal = tracer.readable.get(id(value)) if tracer.readable else None
@@ -346,11 +359,28 @@ def kept(site: Site, fn: Any, twin: Any) -> Any:
     return made
 
 
+@intrinsic
+def put_back(site: Site, method: Any, *args: Any, **kwargs: Any) -> Any:
+    tracer = active.tracer
+    if tracer is None:
+        return plain_call(method, args, kwargs)
+    args = tuple([meaning.escape.known_as(tracer, x) for x in args])
+    result = meaning.calls.call(tracer, site, method, args, kwargs)
+    return meaning.escape.back_to_c(tracer, method, result, False)
+
+
+def kept_method(site: Site, method: Any) -> Callback:
+    """What unknown C code is given in the place of a container's method: what it puts there is seen."""
+    made = Callback(put_back, site, method)
+    made.value = method
+    return made
+
+
 def called_back(fn: Any) -> Any:
     """What such a function calls, where it is called by what is recorded."""
     if type(fn) is not Callback:
         return fn
-    return fn.args[1] if fn.func is call_back else fn.value
+    return fn.args[1] if fn.func is call_back or fn.func is put_back else fn.value
 
 
 def truth_of(site: Site) -> Callback:

@@ -141,7 +141,7 @@ def write_container(
         out = dying.leaving(container, attribute(fn, "__name__", ""), args)
         dying.let_go(tracer, site, out, with_article(type(container).__name__))
         del out
-    given, taken = consumed(tracer, site, fn, args)
+    given, taken = consumed(tracer, site, fn, container, args)
     if known is not None and type(container) is set:
         if known[1] is container:
             given, args = [tuple([plain_for(tracer, site, x) for x in xs]) for xs in (given, args)]
@@ -269,7 +269,7 @@ def is_shared(tracer: Tracer, container: Any) -> bool:
 
 
 def consumed(
-    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...]
+    tracer: Tracer, site: Site, fn: Any, container: Any, args: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], dict[int, list[Any]]]:
     """Arguments for a writer, and by their places the lists that fill with what it takes from iterators."""
     name = fn.__name__.strip("_")
@@ -290,10 +290,10 @@ def consumed(
             continue
         if is_container(x):
             given[i] = dict(x) if isinstance(x, dict) else set(x) if isinstance(x, set) else list(x)
-        elif isinstance(x, stand_ins.Mapping) and name in ("update", "ior"):
+        elif isinstance(x, stand_ins.Mapping):
             taken[i] = []
             given[i] = keeping(((key, x[key]) for key in x.keys()), taken[i])
-        elif name in ("update", "ior") and hasattr(type(x), "keys"):
+        elif isinstance(container, dict) and hasattr(type(x), "keys"):
             continue  # which calls back
         elif protocols.is_iterable(x) or hasattr(type(x), "__iter__"):
             taken[i] = []

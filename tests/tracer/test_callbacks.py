@@ -1,5 +1,6 @@
 """Functions that C code keeps and calls back: whoever looks at what keeps them finds the user's own."""
 
+import contextlib
 import copy
 import functools
 import io
@@ -8,6 +9,7 @@ import marshal
 import math
 import operator
 import pickle
+import sqlite3
 import sys
 import types
 from collections import defaultdict
@@ -465,3 +467,49 @@ def test_properties_of_a_metaclass_and_of_a_base():
         return Made.scaled + Upper(x).derived
 
     assert value_and_grad(f)(0.7) == pytest.approx((f(0.7), math.cos(0.7) + 2 / math.cos(0.7) ** 2))
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+def test_a_function_or_a_class_that_sqlite_keeps_gives_it_no_traced_number(on):
+    def database(function, kind=None):
+        with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+            if kind is not None:
+                connection.create_aggregate("f", 1, kind)
+            else:
+                connection.create_function("f", 1, function)
+            return connection.execute("select f(2.0)").fetchone()[0]
+
+    def function(x):
+        return database(lambda v: v * x)
+
+    def aggregate(x):
+        class Sum:
+            def __init__(self):
+                self.total = 0.0
+
+            def step(self, v):
+                self.total += v * x
+
+            def finalize(self):
+                return self.total
+
+        return database(None, Sum)
+
+    def constant(x):
+        return database(lambda v: v * 3.0) * x
+
+    def failing(x):
+        def fail(v):
+            raise ValueError(x)
+
+        try:
+            return database(fail)
+        except sqlite3.OperationalError:
+            return x * 2.0
+
+    with jit(on):
+        for x in (1.5, 2.5):
+            for f in (function, aggregate):
+                with pytest.raises(EscapeError, match="a traced float reached code that cannot"):
+                    grad(f)(x)
+            assert (grad(constant)(x), grad(failing)(x)) == (6.0, 2.0)

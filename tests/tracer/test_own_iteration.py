@@ -659,3 +659,48 @@ def test_an_ordered_dict_asks_for_items(number, on):
             expected, asked = f(x), [*log]
             assert value_and_grad(f)(x) == (expected, pytest.approx(2 * expected / x))
             assert log == asked
+
+
+class Table:
+    def __init__(self, x):
+        self.x = x
+
+    def keys(self):
+        return ["rate"]
+
+    def __getitem__(self, key):
+        return self.x * self.x
+
+    def __iter__(self):
+        return iter(["rate"])
+
+
+class Record(dict):
+    def __init__(self, items, **more):
+        super().__init__(items, **more)
+
+
+class Plain(dict):
+    pass
+
+
+SHARED = {}
+FROM_MAPPINGS = {
+    "super": Record,
+    "super with more": lambda m: Record(m, more=1.0),
+    "inherited": Plain,
+    "unbound": lambda m: dict.__init__(SHARED, m) or SHARED,
+    "default": lambda m: collections.defaultdict(float, m),
+    "in place": lambda m: {}.__ior__(m),
+}
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+@pytest.mark.parametrize("name", FROM_MAPPINGS)
+def test_a_dict_is_filled_from_a_mapping_in_python(name, on):
+    def f(x):
+        return FROM_MAPPINGS[name](Table(x))["rate"] * x
+
+    with jit(on):
+        for x in (2.0, 3.0, 2.0):
+            assert value_and_grad(f)(x) == (x**3, 3 * x * x)

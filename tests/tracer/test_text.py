@@ -1336,3 +1336,57 @@ def test_a_table_is_text_like_any_other(on, capsys, monkeypatch):
             assert capsys.readouterr().out == plain
             with pytest.raises(TraceError, match="text that was drawn from a traced value"):
                 grad(read)(x)
+
+
+def merged(mapping, name):
+    filled = {}
+    if name == "update":
+        filled.update(mapping)
+    elif name == "in_place":
+        filled |= mapping
+    elif name == "outside":
+        OUTSIDE.update(mapping)
+        filled = OUTSIDE
+    else:
+        filled = MERGED[name](mapping)
+    return filled
+
+
+class Own(dict):
+    pass
+
+
+OUTSIDE = {}
+MERGED = {
+    "dict": dict,
+    "with more": lambda m: dict(m, more="1"),
+    "stars": lambda m: {**m},
+    "keywords": lambda m: dict(**m),
+    "own class": Own,
+    "ordered": collections.OrderedDict,
+    "default": lambda m: collections.defaultdict(list, m),
+    "init": lambda m: dict.__init__(OUTSIDE, m) or OUTSIDE,
+    "method": lambda m: {}.__ior__(m),
+    "operator": lambda m: operator.ior({}, m),
+}
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+@pytest.mark.parametrize("name", ["update", "in_place", "outside", *MERGED])
+def test_a_mapping_written_in_c_that_holds_text_fills_a_dict(name, on):
+    def held(x):
+        mapping = types.MappingProxyType({"width": "2.5"})  # a class of CPython's own, without heap
+        sys.audit("wengert.test", mapping, str(x))
+        return mapping
+
+    def size(x):
+        return x * len(merged(held(x), name)["width"])
+
+    def read(x):
+        return x * float(merged(held(x), name)["width"])
+
+    with jit(on):
+        for x in (2.0, 3.0):
+            assert value_and_grad(size)(x) == (3 * x, 3.0)
+            with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+                grad(read)(x)
