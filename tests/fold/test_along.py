@@ -1,6 +1,7 @@
 """Forward mode of functions that go another way at each call: `jvp` and `linearize` by programs of regions."""
 
 import copy
+import dataclasses
 import math
 import random
 
@@ -72,6 +73,26 @@ class Model:
         return s
 
 
+def draw_of_numpy(rng):
+    primals, direction = draw_until_large(rng)
+    return tuple(map(np.float64, primals)), tuple(map(np.float64, direction))
+
+
+@dataclasses.dataclass
+class Parts:
+    a: float
+    values: list
+
+
+def of_object(p, x):
+    return reduced(p.values, p.a) * x
+
+
+def draw_of_object(rng):
+    (xs, a), (ts, t) = draw_reduced(rng)
+    return (Parts(a, xs), rng.random()), (Parts(t, ts), 0.5)
+
+
 def floats(rng, n):
     return [rng.gauss(0.0, 1.0) for _ in range(n)]
 
@@ -115,6 +136,8 @@ PROGRAMS = {
     "a dict and a tuple": (of_parts, draw_of_parts),
     "an integer": (counted, draw_counted),
     "a method": (Model(1.3).value, draw_of_method),
+    "an object": (of_object, draw_of_object),
+    "numbers of NumPy's": (until_large, draw_of_numpy),
 }
 each = pytest.mark.parametrize(("f", "draw"), PROGRAMS.values(), ids=PROGRAMS)
 
@@ -128,6 +151,8 @@ def differences(f, primals, tangents, h=1e-6):
     """The derivative by central differences."""
 
     def moved(x, t, h):
+        if isinstance(x, Parts):
+            return Parts(*[moved(a, b, h) for a, b in ((x.a, t.a), (x.values, t.values))])
         if isinstance(x, dict):
             return {k: moved(x[k], t[k], h) for k in x}
         if isinstance(x, (tuple, list)):

@@ -6,17 +6,19 @@ So a program of a region serves forward mode as it serves reverse mode. What is 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
 import numpy as np
 
+from ...tracer import frames
 from ..loops import Miss
 
 # The formats of what a program gives for `jvp` (see `RegionBuilder.region`), without an aux and with one.
 ALONG = "({main}, {along}({main}, ({gradients}), tangents))"
 ALONG_AUX = "({main}, {along}({main}, ({gradients}), tangents), {aux})"
-NUMBERS = (float, int, np.float64)
+NUMBERS = (float, np.float64, np.float32)
 
 
 def along(value: Any, gradients: tuple[Any, ...], tangents: Any) -> Any:
@@ -32,8 +34,8 @@ def product(gradient: Any, tangent: Any) -> float:
     kind = type(gradient)
     if tangent is None:
         return 0.0
-    if kind is float and type(tangent) in NUMBERS:
-        return gradient * float(tangent)
+    if kind in NUMBERS and type(tangent) in (*NUMBERS, int):
+        return float(gradient) * float(tangent)
     if kind is not type(tangent):
         raise Miss
     if kind is np.ndarray:
@@ -44,6 +46,8 @@ def product(gradient: Any, tangent: Any) -> float:
         if len(gradient) != len(tangent):
             raise Miss
         return math.fsum(map(product, gradient, tangent))
+    if dataclasses.is_dataclass(kind):
+        return product(frames.attributes(gradient), frames.attributes(tangent))
     if kind is dict and gradient.keys() == tangent.keys():
         return math.fsum([product(d, tangent[key]) for key, d in gradient.items()])
     raise Miss
