@@ -248,6 +248,8 @@ class Caller:
         aux: bool = False,
     ) -> Any:
         """Record a call of ``f``, and answer it by the program of all the ways that were seen."""
+        if type(f.__func__ if type(f) is types.MethodType else f) is not types.FunctionType:
+            return MISSING
         followed = self.followed(args)
         program = room.roomy(recorded, entry, f, followed, keys, answer, drawn, aux)
         if program is None:

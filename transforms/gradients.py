@@ -155,10 +155,8 @@ class Gradient(Dispatcher):
     def folded(
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
     ) -> Any:
-        f = self.f.__func__ if type(self.f) is MethodType else self.f
-        if type(f) is not FunctionType:
-            return MISSING
-        given = by_position(self.f, args, kwargs)
+        function = type(self.f) in (FunctionType, MethodType)
+        given = by_position(self.f, args, kwargs) if function else None
         if given is None:
             return MISSING
         keys = indices(self.f, self.chosen(args, kwargs))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from types import FunctionType, MethodType
 from typing import Any, ClassVar, Literal, TypeVarTuple, overload
 
 import numpy as np
@@ -19,7 +18,7 @@ from ..tracer.active import active
 from ..tracer.entrances import entrance
 from ..tracer.errors import TangentError, TraceError
 from ..tracer.intrinsic import intrinsic
-from ..tracer.kinds import MISSING, isinstance
+from ..tracer.kinds import isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run, describe, run
 from ..tracer.session import Tracer
@@ -123,9 +122,6 @@ class Linearized(Direct):
     def folded(
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
     ) -> Any:
-        f = self.f.__func__ if type(self.f) is MethodType else self.f
-        if type(f) is not FunctionType:
-            return MISSING
         keys = range(len(args))
         return self.by_region(entry, self.f, args, keys, LINEAR, drawn, self.has_aux)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import cmath
 from collections.abc import Callable, Collection
-from types import FunctionType, MethodType
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -227,8 +226,7 @@ class Forward(Direct):
     def folded(
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
     ) -> Any:
-        f = self.f.__func__ if type(self.f) is MethodType else self.f
-        if kwargs or type(f) is not FunctionType:
+        if kwargs:
             return MISSING
         keys = range(len(args))
         return self.by_region(entry, self.f, args, keys, PULLBACK, drawn, self.has_aux)

@@ -10,7 +10,6 @@ whole     a transform that is traced together with the function that it works on
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from types import FunctionType, MethodType
 from typing import Any, Literal, overload
 
 from ..rules.broadcasting import broadcast_like
@@ -20,7 +19,7 @@ from ..tracer.active import active
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError
 from ..tracer.intrinsic import Intrinsic, Made, intrinsic
-from ..tracer.kinds import MISSING, is_one_of, isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
 from ..tracer.run import Run, must_be_callable
@@ -171,11 +170,9 @@ class AskedJvp(Asked):
     def folded(
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
     ) -> Any:
-        f = self.transform.f
-        if type(f.__func__ if type(f) is MethodType else f) is not FunctionType:
-            return MISSING
+        f, keys = self.transform.f, range(len(args[0]))
         answer = ALONG_AUX if self.has_aux else ALONG
-        return self.by_region(entry, f, args, range(len(args[0])), answer, drawn, self.has_aux)
+        return self.by_region(entry, f, args, keys, answer, drawn, self.has_aux)
 
 
 class AskedJvpAux(AskedJvp):

@@ -9,21 +9,13 @@ import numpy as np
 import pytest
 
 from helpers import assert_close
-from wengert import TangentError, clear_cache, jit, jvp, linearize, pullback
-from wengert.transforms import budget, tangents
+from wengert import TangentError, jit, jvp, linearize, pullback
+from wengert.transforms import tangents
 from wengert.transforms.fold.multiplied import Multiplied
 from wengert.transforms.linear import Linearized, Steep
 
+pytestmark = pytest.mark.usefixtures("folding_at_once")
 CALLS = 24
-
-
-@pytest.fixture(autouse=True)
-def unlimited(monkeypatch):
-    """Whatever the clock says, programs are written."""
-    clear_cache()
-    monkeypatch.setattr(budget.Budget, "limited", False)
-    yield
-    clear_cache()
 
 
 def until_large(x, y):

@@ -7,18 +7,10 @@ import statistics
 import pytest
 
 from helpers import assert_close
-from wengert import clear_cache, jit, value_and_grad
-from wengert.transforms import budget
+from wengert import jit, value_and_grad
 
+pytestmark = pytest.mark.usefixtures("folding_at_once")
 CALLS = 20
-
-
-@pytest.fixture(autouse=True)
-def unlimited(monkeypatch):
-    clear_cache()
-    monkeypatch.setattr(budget.Budget, "limited", False)
-    yield
-    clear_cache()
 
 
 def weighted(xs):
