@@ -1127,7 +1127,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
     """What ``type.__call__`` does: ``__new__``, then ``__init__``."""
     new, init = cls.__new__, cls.__init__
     if tracer.reads is not None and flags_of(cls) & HEAP_TYPE:
-        for name in ("__new__", "__init__"):
+        for name in ("__new__", "__init__", "__del__"):
             tracer.reads.note(tracer.reads.constant(cls), "static", name, static(cls, name))
         abstract = static(cls, "__abstractmethods__")
         if abstract is not MISSING:  # of a class that has some no object can be made

@@ -879,3 +879,25 @@ def test_a_builtin_that_is_replaced_is_what_the_user_put_there(monkeypatch, earl
     monkeypatch.setattr(builtins, "sum", lambda xs: plain(xs) * 3)
     for k in range(5):
         assert {g(1.5 + k) for g in both} == {f(1.5 + k)}
+
+
+@pytest.mark.parametrize("where", ["the class", "a base"])
+def test_a_class_whose_objects_are_made_gets_a_finalizer_later(where):
+    class Base:
+        pass
+
+    class Made(Base):
+        def __init__(self, value):
+            self.value = value
+
+    def f(x):
+        made = Made(x)
+        return made.value * x
+
+    died = []
+    cached = value_and_grad(f)
+    for k in range(6):
+        cached(1.0 + k)
+    (Made if where == "the class" else Base).__del__ = lambda self: died.append(self.value)
+    assert cached(9.0) == (81.0, 18.0)
+    assert died == [9.0]
