@@ -586,7 +586,8 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if found is not MISSING:
         if sort is functools.cached_property and own is not None and not in_own:
             noted(tracer, obj, name, MISSING, "own")
-            value = meaning.calls.call(tracer, site, found.func, (obj,), {})
+            func = load(tracer, site, found, "func")
+            value = meaning.calls.call(tracer, site, func, (obj,), {})
             write_own(tracer, site, obj, name, value)
             return value
         elif type(getter := static(sort, "__get__")) is types.FunctionType and (

@@ -59,7 +59,7 @@ from .making import Metaclass, note_making
 from .marks import behind, failed, follow, found, made
 from .opaque import opaque
 from .plain_calls import plainly
-from .reads import MISSING, is_streamless
+from .reads import MISSING, stream_kind
 from .record import NUMBERS, has_box, operand, record
 from .session import Tracer
 from .slots import invoke, is_object, plain_of, python_special
@@ -651,13 +651,13 @@ def shows_alike(values: Iterable[Any]) -> bool:
 
 @handles(print)
 def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    if kwargs.get("file") is None and any(map(is_object, args)):
-        # Without a stream to print to, no object is asked for its text.
-        streamless = is_streamless()
+    if kwargs.get("file") is None:
+        kind = stream_kind()
         if tracer.reads is not None and (attributes.slot(sys), "stdout") not in tracer.overlay:
             place = tracer.reads.constant(sys)
-            tracer.reads.note(place, "streamless", None, streamless).check = "setting"
-        if streamless:
+            tracer.reads.note(place, "stream", None, kind).check = "is"
+        # Without a stream to print to, no object is asked for its text.
+        if kind is type(None) and any(map(is_object, args)):
             return print(
                 **{k: plain_of(x) for k, x in kwargs.items()}
             )  # raises what plain Python raises

@@ -97,7 +97,18 @@ from .places import (
 from .plain_calls import as_caller, plain_call, plain_name, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import as_known, born, has_box, met, operand, performed, raised, record, see_inside
+from .record import (
+    as_known,
+    born,
+    failed_by_value,
+    has_box,
+    met,
+    operand,
+    performed,
+    raised,
+    record,
+    see_inside,
+)
 from .renewal import declared
 from .session import Tracer
 from .slots import is_object, is_python, special
@@ -502,7 +513,7 @@ def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, 
             value = overrides.as_element(tracer, site, value, target.value.dtype)
         others = [overrides.as_operand(tracer, site, x) for x in (*others, value)]
         args = (target, *others)
-    judge(fn, target, args, kwargs)
+    judge(tracer, fn, target, args, kwargs, site)
     named = {k: x for k, x in kwargs.items() if k != first_name(rule.function)}
     must_read_first(fn, target, args[1:], named, site)
     failed = None
@@ -539,7 +550,7 @@ def first_name(fn: Any) -> str:
     return next(iter(inspect.signature(fn).parameters))
 
 
-def judge(fn: Any, target: ArrayBox, args: Any, kwargs: Any) -> None:
+def judge(tracer: Tracer, fn: Any, target: ArrayBox, args: Any, kwargs: Any, site: Site) -> None:
     """Raise what NumPy raises about a write, which is made to nothing. A mutator's equivalent may allow more."""
     if type(attribute(fn, "__self__")) is np.ufunc and target.value.flags.writeable:
         return  # add.at and its like, which are as strict and stand in loops
@@ -549,7 +560,11 @@ def judge(fn: Any, target: ArrayBox, args: Any, kwargs: Any) -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the write itself will warn
-        plainly(fn, [given(x) for x in args], {k: given(x) for k, x in kwargs.items()})
+        try:
+            plainly(fn, [given(x) for x in args], {k: given(x) for k, x in kwargs.items()})
+        except Exception as error:  # nothing on the tape says that it has failed
+            failed_by_value(tracer, site, fn, error)
+            raise
 
 
 def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:

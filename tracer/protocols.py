@@ -35,14 +35,14 @@ from .arrays import is_traced_array, must_be_apart, owner_of, phantom, save
 from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, is_constant, is_iterator, reflected
 from .box import BOXES, ArrayBox, Box, lost
-from .errors import TraceError
+from .errors import TraceError, WengertError
 from .frames import items_of, native
 from .held import Held, lent_by
 from .kinds import hashes_natively, is_one_of, isinstance
 from .loops import is_fixed
 from .places import blame, user_site
 from .reads import BY_VALUE, MISSING, static
-from .record import decide, has_box, operand, record, stored
+from .record import decide, failed_by_value, has_box, operand, record, stored
 from .session import Tracer
 from .shown import C_DATA
 from .slots import (
@@ -897,35 +897,47 @@ def judge_flat(box: ArrayBox, index: Any, value: Any, site: Site) -> None:
     must_be_apart(box.value, primal(value), site)
 
 
+def set_in_array(
+    tracer: Tracer, site: Site, container: ArrayBox, key: Any, value: Any, origin: Any
+) -> None:
+    """``container[key] = value``, where text that was drawn from traced values may be written."""
+    arrays: list[ArrayBox] = []
+    index = operand(indices(tracer, site, key), arrays)
+    if origin is not None:  # NumPy makes numbers of it, where it takes such a value at all
+        phantom(container.value)[primal(index)] = plain_of(value)
+        value = meaning.calls.call(tracer, site, np.asarray, (value, container.value.dtype), {})
+    if is_object(value) or is_one_of(type(value), (list, tuple)):
+        dtype, single = container.value.dtype, is_single(primal(index), container.value.ndim)
+        value = meaning.overrides.as_element(tracer, site, value, dtype, single=single)
+    save(arrays)
+    given = operand(value, [])
+    if tracer.flats and id(container) in tracer.flats:
+        judge_flat(container, index, given, site)
+        tracer.flats[id(container)][1] = None  # the iterator begins anew
+        if np.ndim(primal(given)) and not is_single(primal(index), 1):
+            if np.size(primal(given)) == 0:  # of which NumPy takes as many as there are
+                return
+            place = get_item(tracer, site, container, key)
+            many = meaning.calls.call(tracer, site, as_many, (value, place), {})
+            if np.size(plain_of(many)) > 1:
+                many = meaning.calls.call(
+                    tracer, site, np.reshape, (many, plain_of(place).shape), {}
+                )
+            given = operand(many, [])
+    write_array_item(container, index, given, site)
+
+
 def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -> None:
     """``container[key] = value``."""
     container = meaning.sights.behind_proxy(tracer, site, container)
     origin = marks.found(tracer, value) if tracer.texts.drawn else None
     if type(container) is ArrayBox:
-        arrays: list[ArrayBox] = []
-        index = operand(indices(tracer, site, key), arrays)
-        if origin is not None:  # NumPy makes numbers of it, where it takes such a value at all
-            phantom(container.value)[primal(index)] = plain_of(value)
-            value = meaning.calls.call(tracer, site, np.asarray, (value, container.value.dtype), {})
-        if is_object(value) or is_one_of(type(value), (list, tuple)):
-            dtype, single = container.value.dtype, is_single(primal(index), container.value.ndim)
-            value = meaning.overrides.as_element(tracer, site, value, dtype, single=single)
-        save(arrays)
-        given = operand(value, [])
-        if tracer.flats and id(container) in tracer.flats:
-            judge_flat(container, index, given, site)
-            tracer.flats[id(container)][1] = None  # the iterator begins anew
-            if np.ndim(primal(given)) and not is_single(primal(index), 1):
-                if np.size(primal(given)) == 0:  # of which NumPy takes as many as there are
-                    return
-                place = get_item(tracer, site, container, key)
-                many = meaning.calls.call(tracer, site, as_many, (value, place), {})
-                if np.size(plain_of(many)) > 1:
-                    many = meaning.calls.call(
-                        tracer, site, np.reshape, (many, plain_of(place).shape), {}
-                    )
-                given = operand(many, [])
-        write_array_item(container, index, given, site)
+        try:
+            set_in_array(tracer, site, container, key, value, origin)
+        except Exception as error:  # nothing on the tape says that it has failed
+            if not isinstance(error, WengertError):
+                failed_by_value(tracer, site, operator.setitem, error)
+            raise
         return
     if is_traced_array(container):
         set_item(tracer, site, meaning.boxing.enter(tracer, container, "array"), key, value)

@@ -420,9 +420,9 @@ def print_mode() -> Any:
     return np.get_printoptions()["legacy"]
 
 
-def is_streamless() -> bool:
-    """Whether ``print`` has no stream to print to."""
-    return getattr(sys, "stdout", MISSING) is None
+def stream_kind() -> type:
+    """The class of the stream to which ``print`` prints; that of None where there is none."""
+    return type(getattr(sys, "stdout", MISSING))
 
 
 def is_whole_scalar(value: Any) -> bool:

@@ -41,9 +41,9 @@ from ..tracer.reads import (
     MISSING,
     Place,
     Reads,
-    is_streamless,
     print_mode,
     static,
+    stream_kind,
 )
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
@@ -417,8 +417,8 @@ class GuardWriter:
             )
         if step == "limit":
             return f"{self.constant(recursion_limit, 'recursion_limit')}()"
-        if step == "streamless":
-            return f"{self.constant(is_streamless, 'is_streamless')}()"
+        if step == "stream":
+            return f"{self.constant(stream_kind, 'stream_kind')}()"
         if step == "print mode":
             return f"{self.constant(print_mode, 'print_mode')}()"
         if step == "closure":

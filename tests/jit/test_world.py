@@ -21,6 +21,7 @@ import importlib
 import inspect
 import io
 import math
+import operator
 import os
 import sys
 import tempfile
@@ -901,3 +902,81 @@ def test_a_class_whose_objects_are_made_gets_a_finalizer_later(where):
     (Made if where == "the class" else Base).__del__ = lambda self: died.append(self.value)
     assert cached(9.0) == (81.0, 18.0)
     assert died == [9.0]
+
+
+def store(array, n):
+    array[n] = 1.0
+
+
+FAILING = {
+    "an item": store,
+    "a list of items": lambda u, n: store(u, [n]),
+    "a row": lambda u, n: store(u.reshape(3, 1), (n, slice(None))),
+    "flat": lambda u, n: store(u.flat, n),
+    "setitem": lambda u, n: operator.setitem(u, n, 1.0),
+    "put": lambda u, n: u.put([n], 1.0),
+    "np.put": lambda u, n: np.put(u, [n], 1.0),
+    "sort": lambda u, n: u.sort(axis=n - 1),
+    "a part": lambda u, n: store(u[1:], slice(0, None)) if n < 3 else store(u, n),
+}
+
+
+@pytest.mark.parametrize("outside", [False, True], ids=["made inside", "outside"])
+@pytest.mark.parametrize("write", FAILING.values(), ids=FAILING)
+def test_a_write_to_an_array_that_failed_is_no_program(write, outside):
+    table = np.array([3.0, 2.0, 1.0])
+
+    def f(x, n):
+        u = table if outside else np.array([3.0, 2.0, 1.0])
+        try:
+            write(u, n)
+        except IndexError:
+            return -x
+        return x * x * u.sum()
+
+    cached = value_and_grad(f)
+    for n in (9, 9, 9, 9, 1, 9, 0):
+        table[:] = [3.0, 2.0, 1.0]
+        found = cached(3.0, n)[0]
+        after = table.copy()
+        table[:] = [3.0, 2.0, 1.0]
+        assert found == f(3.0, n)
+        assert (table == after).all()
+
+
+def test_the_function_of_a_cached_property_is_replaced():
+    class Lazy:
+        def __init__(self, value):
+            self.value = value
+
+        @functools.cached_property
+        def more(self):
+            return self.value * 2.0
+
+    def f(x):
+        return Lazy(x).more * x
+
+    cached = value_and_grad(f)
+    for _ in range(6):
+        assert cached(3.0) == (18.0, 12.0)
+    Lazy.more.func = lambda self: self.value * 5.0
+    assert cached(3.0) == (45.0, 30.0)
+
+
+def test_what_is_printed_goes_to_a_stream_in_python_later(monkeypatch):
+    written = []
+
+    class Counting(io.StringIO):
+        def write(self, text):
+            written.append(text)
+            return len(text)
+
+    def f(x):
+        print("step")
+        return x * len(written)
+
+    cached = value_and_grad(f)
+    for _ in range(6):
+        assert cached(3.0) == (0.0, 0.0)
+    monkeypatch.setattr("sys.stdout", Counting())
+    assert cached(3.0) == (6.0, 2.0)
