@@ -133,6 +133,7 @@ from __future__ import annotations
 import builtins
 import opcode
 import operator
+import sys
 import weakref
 from collections.abc import Callable
 from dis import opmap
@@ -187,6 +188,8 @@ EXTRA_STACK = 4
 LOOK_AROUND = frozenset(("locals", "vars", "dir"))
 RUN_AROUND = frozenset(("eval", "exec"))
 AROUND = LOOK_AROUND | RUN_AROUND
+# CPython 3.13.0 ends in ``locals()`` where a variable of an inlined comprehension is in a cell.
+LOCALS_CRASH = sys.version_info[:3] == (3, 13, 0)
 
 CO_OPTIMIZED, CO_GENERATOR = 0x1, 0x20
 CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
@@ -647,7 +650,7 @@ class Rewriter:
         if instr.arg != 0 or not self.decorates():
             previous = self.previous()
             if previous is None or previous.name != "KW_NAMES":
-                self.hand_variables(instr.position, bool(instr.arg))
+                self.hand_variables(instr.position, instr.arg or 0)
             self.keep(instr)
             return
         self.skip(len(CALL) - 1)
@@ -749,10 +752,10 @@ class Rewriter:
         if name in AROUND:
             self.around[beginning(self.position)] = name
 
-    def hand_variables(self, position: Position, given: bool = False) -> None:
+    def hand_variables(self, position: Position, given: int = 0) -> None:
         """Hand over the variables of this code, if the call that comes next may look at them.
 
-        With something given, only ``eval`` and ``exec`` do.
+        With something given, only ``eval`` and ``exec`` do; with two things given they hardly need them.
         """
         begin = beginning(position)
         if begin not in self.around:
@@ -761,10 +764,17 @@ class Rewriter:
             name = self.around.pop(begin)
             if given and name in LOOK_AROUND:
                 return
+            if given > 1 and LOCALS_CRASH and self.hides_cells():
+                return
         self.load(self.hooks.variables(self.site()))
         self.namespace()
         self.call(0)
         self.emit(POP_TOP)
+
+    def hides_cells(self) -> bool:
+        """Whether variables of inlined comprehensions may be in cells."""
+        inlined = any(x.name == "LOAD_FAST_AND_CLEAR" for x in self.source)
+        return inlined and bool(self.code.co_cellvars)
 
     def namespace(self) -> None:
         """Push the variables of the running code, as ``locals()`` gives them."""

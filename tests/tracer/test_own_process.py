@@ -89,7 +89,17 @@ CELLS = """
             x = x + Table.values[2] * Table.scale
         return x
 
-    for f in (variables, compared, built):
+    scope = {"k": 0.5}
+
+    def evaluated(x):
+        functions = [lambda: i * x for i in range(2)]
+        total = sum([eval("k * 2.0", scope) for i in range(3)])
+        i = 0
+        while i < 3:
+            i += 1
+        return total * x + functions[1]()
+
+    for f in (variables, compared, built, evaluated):
         for x in (1.5, 2.5, 3.5, -1.0):
             value, slope = value_and_grad(f)(x)
             assert value == f(x), f
