@@ -260,3 +260,21 @@ def test_without_programs() -> None:
     with jit(False):
         close(back(2.0), flat(2.0))
         close(plainly(back, 1), flat(1))
+
+
+@pytest.mark.usefixtures("folding_at_once")
+def test_arrays_without_axes_have_gradients_that_are_arrays() -> None:
+    def f(a: Any, x: float) -> Any:
+        ys = [x, float(x) + 1.0]
+        while len(ys) > 1:
+            ys.append(ys.pop() * 0.5 + ys.pop())
+            if ys[0] > 2.0:
+                return ys[0] * a
+        return ys[0]
+
+    for a, x in ((1.5, 0.5), (2.5, 3.5), (0.5, 0.25), (3.5, 4.0)):
+        with jit(True):
+            _, back = pullback(f, np.array(a), x)
+        with jit(False):
+            _, traced = pullback(f, np.array(a), x)
+        assert_same(back(2.0), traced(2.0))

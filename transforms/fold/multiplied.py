@@ -123,7 +123,10 @@ def times(x: Any, dy: float) -> Any:
         return {key: times(y, dy) for key, y in x.items()}
     if dataclasses.is_dataclass(kind):
         return frames.made(kind, times(frames.attributes(x), dy))
-    return None if x is None else dy * x + 0.0  # of -0.0 the zero that stands for no influence
+    if x is None:
+        return None
+    found = dy * x + 0.0  # of -0.0 the zero that stands for no influence
+    return np.array(found) if kind is np.ndarray and not x.ndim else found  # NumPy makes a number
 
 
 def is_finite(x: Any) -> bool:
