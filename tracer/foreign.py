@@ -226,10 +226,9 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         leading = LEADING.get(fn, len(args)) if known else len(args)
         last = own + (1 if name == "fromkeys" else leading)
         ordered = merging and issubclass(kept_in(fn, owner, args), OrderedDict)
+        # The function, which stands at its place, is not iterated over.
         given = [
-            x
-            if i == place
-            else taken(tracer, site, x, merging, ordered)  # the function is not iterated over
+            x if i == place else taken(tracer, site, x, merging, ordered)
             for i, x in enumerate(args[own:last])
         ]
         args = (*args[:own], *given, *args[last:])

@@ -15,9 +15,8 @@ from .session import Tracer
 from .tape import Site
 
 NEW = type.__new__
-OF_CLASSES = frozenset(
-    vars(type)
-)  # methods of classes themselves, as ``mro``, which make no object of them
+# Methods of classes themselves, as ``mro``, which make no object of them.
+OF_CLASSES = frozenset(vars(type))
 
 
 def note_making(tracer: Tracer, site: Site, made: Any, bases: Any = ()) -> None:

@@ -148,9 +148,8 @@ class Tracer:
         self.declined: type | None = (
             None  # of which class the value was that C code has last asked in vain
         )
-        self.comparing = (
-            False  # whether a key of a dict may have a way of the user's to be equal to others
-        )
+        # Whether a key of a dict may have a way of the user's to be equal to others.
+        self.comparing = False
         self.alike: dict[int, int] = {}  # by id of a dict or set without such keys: its length
         self.called_back = 0  # how often C code has called methods of the user's classes
         self.classes: dict[int, Any] = {}  # id of a class that the run has made: a reference to it

@@ -211,6 +211,16 @@ def test_what_else_may_stand_for_a_number_in_it(way, direction):
     assert tangent == pytest.approx(slope, rel=1e-10, nan_ok=True)
 
 
+def test_infinities_of_both_signs_are_no_error():
+    rng = random.Random(11)
+    for _ in range(8):
+        _, f_jvp = linearize(reduced, *draw_reduced(rng)[0])
+    assert type(f_jvp) is Steep
+    count = len(f_jvp.gradients[0])
+    tangents = [math.inf if k % 2 else -math.inf for k in range(count)], 0.0
+    assert math.isnan(f_jvp(*tangents)) or math.isinf(f_jvp(*tangents))
+
+
 def rooted(x):
     s = math.sqrt(x)
     while s > 1.0:

@@ -19,12 +19,13 @@ from ..loops import Miss
 ALONG = "({main}, {along}({main}, ({gradients}), tangents))"
 ALONG_AUX = "({main}, {along}({main}, ({gradients}), tangents), {aux})"
 NUMBERS = (float, np.float64, np.float32)
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def along(value: Any, gradients: tuple[Any, ...], tangents: Any) -> Any:
     """The derivative of ``value`` along ``tangents``, of its class."""
     found = product(gradients, tangents)
-    if not math.isfinite(found):
+    if not math.isfinite(found) or (type(value) is np.float32 and abs(found) > LARGEST):
         raise Miss
     return type(value)(found)
 
@@ -45,9 +46,9 @@ def product(gradient: Any, tangent: Any) -> float:
     if kind is tuple or kind is list:
         if len(gradient) != len(tangent):
             raise Miss
-        return math.fsum(map(product, gradient, tangent))
+        return sum(map(product, gradient, tangent))
     if dataclasses.is_dataclass(kind):
         return product(frames.attributes(gradient), frames.attributes(tangent))
     if kind is dict and gradient.keys() == tangent.keys():
-        return math.fsum([product(d, tangent[key]) for key, d in gradient.items()])
+        return sum([product(d, tangent[key]) for key, d in gradient.items()])
     raise Miss
