@@ -20,7 +20,7 @@ import pickle
 import sys
 import types
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -277,32 +277,37 @@ def living(known: Any) -> Any:
 
 def with_wholes(tracer: Tracer, thing: Any) -> Iterable[Any]:
     """A thing, what it is a part of, and parts of other things that it has for attributes."""
-    todo, seen = [thing], {id(None)}
-    while todo:
-        x = todo.pop()
-        if id(x) in seen:
-            continue
-        seen.add(id(x))
-        yield x
+
+    def around(x: Any) -> list[Any]:
         known = living(tracer.parts.get(id(x)))
-        todo += [] if known is None else [known[1]()]
         own = own_dict(x) if tracer.parts and has_dict(x) else None
-        todo += [y for y in list((own or {}).values()) if id(y) in tracer.parts]
+        parts = [y for y in list((own or {}).values()) if id(y) in tracer.parts]
+        return parts if known is None else [known[1](), *parts]
+
+    return reached(thing, around)
 
 
 def with_memory(thing: Any) -> Iterable[Any]:
     """A thing, and the data of ctypes that it refers to."""
-    todo, seen = [thing], set()
+
+    def behind(x: Any) -> list[Any]:
+        if isinstance(x, C_DATA):
+            return held_by(x._objects)  # type: ignore[attr-defined]
+        # What byref() gives.
+        return [x._obj] if type(x).__module__ == "_ctypes" and hasattr(x, "_obj") else []
+
+    return reached(thing, behind)
+
+
+def reached(thing: Any, others: Callable[[Any], Iterable[Any]]) -> Iterable[Any]:
+    """A thing, and all that ``others`` of it and of these lead to, each once."""
+    todo, seen = [thing], {id(None)}
     while todo:
         x = todo.pop()
-        if id(x) in seen:
-            continue
-        seen.add(id(x))
-        yield x
-        if isinstance(x, C_DATA):
-            todo += held_by(x._objects)  # type: ignore[attr-defined]
-        elif type(x).__module__ == "_ctypes":  # what byref() gives
-            todo += [x._obj] if hasattr(x, "_obj") else []
+        if id(x) not in seen:
+            seen.add(id(x))
+            yield x
+            todo += others(x)
 
 
 def held_by(objects: Any) -> list[Any]:
