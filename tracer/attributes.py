@@ -26,7 +26,7 @@ from .arrays import is_traced_array, turn_into
 from .border import ATOMS, STAND_INS, boxes_behind, is_constant
 from .box import BOXES, ArrayBox, Box
 from .detours import code_of, made_inside
-from .effects import effect
+from .effects import effect, may_fail
 from .errors import TraceError
 from .held import Held
 from .holders import held, hold
@@ -937,7 +937,8 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
         tracer.rebound = tracer.rebound or isinstance(obj, (types.ModuleType, Globals))
         if tracer.reads is not None:
             tracer.reads.wrote(slot(obj), name)
-        effect(tracer, site, put_own if own else setattr, (obj, name, value), {})
+        done = may_fail if in_c else effect
+        done(tracer, site, put_own if own else setattr, (obj, name, value), {})
     else:
         if name == "default_factory" and isinstance(obj, defaultdict):
             value = stand_ins.kept(site, value, None)

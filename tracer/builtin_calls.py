@@ -48,7 +48,7 @@ from .box import BOXES, ArrayBox
 from .calls import call
 from .depth import depth, recursion_limit
 from .detours import code_of
-from .effects import effect
+from .effects import may_fail
 from .errors import TraceError
 from .foreign import callback, structural
 from .handlers import handlers, handles
@@ -690,7 +690,7 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
         tracer.reads.problem(
             "a container of traced values that is no list, tuple or dict is printed", site
         )
-    effect(tracer, site, print, args, kwargs)
+    may_fail(tracer, site, print, args, kwargs)
     origin = behind(tracer, site, args)
     if origin is not None:
         if may_hold(file):

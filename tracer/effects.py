@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any
 
 from ..rules.words import with_article
-from . import border
+from . import border, meaning
 from .arrays import lay_out, save
 from .box import ArrayBox, Box
 from .frames import is_namedtuple, valued
 from .kinds import are_one_of, are_quiet, is_one_of, isinstance
 from .record import NESTED, has_box, itself, stored
 from .session import Tracer
-from .tape import Effect, External, Site
+from .tape import Effect, External, Site, fn_name
 
 
 def effect(
@@ -62,6 +62,16 @@ def effect(
         reads.handed_out += [(box, box.memory.writes) for box in arrays]
     tracer.tape.ops.append(Effect(fn, args, options, None, site, tracer.tape))
     save(arrays)
+
+
+def may_fail(
+    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """The same of what no guard keeps from failing: programs do it at their end, where no handler sees that."""
+    reads = tracer.reads
+    if reads is not None and not reads.problems and meaning.tracebacks.is_caught():
+        reads.problem(f"{fn_name(fn)} stands in a try or a with, and may fail", site)
+    effect(tracer, site, fn, args, kwargs)
 
 
 SIMPLE = frozenset((float, int, bool, complex, str, type(None), External))

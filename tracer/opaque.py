@@ -32,7 +32,7 @@ from .border import STAND_INS, is_constant, reflected
 from .box import BOXES, ArrayBox, Box
 from .boxing import enter
 from .detours import code_of, finalized, made_inside
-from .effects import effect
+from .effects import may_fail
 from .errors import NoRuleError, TraceError
 from .escape import callbacks_in, is_users
 from .handed import (
@@ -333,7 +333,7 @@ class Call:
                 f"{blame(site)}: {fn_name(fn)} leaves a traced value with the operating system, where the tracer "
                 "cannot follow it\ngive it wengert.stop_gradient of the value"
             )
-        effect(tracer, site, fn, args, self.kwargs)
+        may_fail(tracer, site, fn, args, self.kwargs)
 
     def note_result(self, value: Any, start: int) -> None:
         """Note that what it gives is another thing at each call, unless it is pure."""

@@ -25,6 +25,7 @@ from .places import is_ours
 
 VERSION = sys.version_info[:2]
 CO_OPTIMIZED = 0x1
+PUSH_EXC_INFO = dis.opmap["PUSH_EXC_INFO"]
 
 
 def full() -> bool:
@@ -77,6 +78,30 @@ def shown(error: BaseException | None) -> Iterator[BaseException]:
             todo += [one.__cause__, one.__context__]
             if isinstance(one, BaseExceptionGroup):
                 todo += one.exceptions
+
+
+def is_caught() -> bool:
+    """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``."""
+    frame: FrameType | None = sys._getframe(1)
+    caught = within = False
+    while frame is not None:
+        if not is_ours(frame):
+            within = within or has_handler(frame)
+            if rewrite.is_twin(frame.f_code):  # what lies further out may not belong to the program
+                caught = within
+        frame = frame.f_back
+    return caught
+
+
+def has_handler(frame: FrameType) -> bool:
+    """Whether code of a frame begins to run where its call fails; not that which clears up, and raises on."""
+    code = frame.f_code
+    if not code.co_exceptiontable:
+        return False
+    return any(
+        x.start <= frame.f_lasti < x.end and code.co_code[x.target] == PUSH_EXC_INFO
+        for x in dis._parse_exception_table(code)  # type: ignore[attr-defined]
+    )
 
 
 # ------------------------------------------------------------------------------------------- variables

@@ -37,7 +37,7 @@ from worlds import WAYS, Call, compare, execute, jit, repeat, scenario
 
 import wengert
 from helpers import assert_close, assert_same
-from wengert import TraceError, grad, pullback, value_and_grad
+from wengert import TraceError, explain, grad, pullback, value_and_grad
 
 PRELUDE = "import math, operator, random, time, numpy as np, wengert\n"
 
@@ -980,3 +980,96 @@ def test_what_is_printed_goes_to_a_stream_in_python_later(monkeypatch):
         assert cached(3.0) == (0.0, 0.0)
     monkeypatch.setattr("sys.stdout", Counting())
     assert cached(3.0) == (6.0, 2.0)
+
+
+def closing(stream):
+    stream.close()
+    return 0
+
+
+DEFERRED = {
+    "print": (lambda n: print("step"), lambda stream: closing(stream)),
+    "np.random.seed": (np.random.seed, lambda stream: -1),
+    "seed of a state": (np.random.RandomState().seed, lambda stream: -1),
+}
+
+
+@pytest.mark.parametrize("handler", ["except", "finally", "with", "with outside", "generator"])
+@pytest.mark.parametrize(("act", "spoil"), DEFERRED.values(), ids=DEFERRED)
+def test_what_programs_do_at_their_end_fails_in_the_reach_of_a_handler(
+    act, spoil, handler, monkeypatch
+):
+    log = []
+
+    def excepted(x, n):
+        try:
+            act(n)
+        except ValueError:
+            return -x
+        return x * x
+
+    def kept_in_order(x, n):
+        try:
+            act(n)
+        finally:
+            log.append("done")
+        return x * x
+
+    def suppressed(x, n):
+        with contextlib.suppress(ValueError):
+            act(n)
+            return x * x
+        return -x
+
+    def helper(n):
+        act(n)
+
+    def outside(x, n):
+        with contextlib.suppress(ValueError):
+            helper(n)
+            return x * x
+        return -x
+
+    def steps(n):
+        try:
+            yield act(n)
+        except ValueError:
+            yield 1
+
+    def generated(x, n):
+        return -x if [*steps(n)] == [1] else x * x
+
+    ways = (excepted, kept_in_order, suppressed, outside, generated)
+    names = ("except", "finally", "with", "with outside", "generator")
+    f = dict(zip(names, ways, strict=True))[handler]
+    cached = value_and_grad(f)
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    for n in range(6):
+        assert cached(3.0, n) == (9.0, 6.0)
+    assert "stands in a try or a with" in str(explain(cached))
+    n = spoil(sys.stdout)
+    log.clear()
+    try:
+        assert cached(3.0, n) == (-3.0, -1.0)
+    except ValueError:
+        assert handler == "finally"
+        assert log == ["done"]
+
+
+def test_what_is_printed_outside_of_a_try_is_kept(monkeypatch):
+    def f(x):
+        made = [print("step", i) for i in range(2)]
+        try:
+            log.append(len(made))
+        finally:
+            log.append("done")
+        return x * x
+
+    log = []
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    cached = value_and_grad(f)
+    for _ in range(8):
+        assert cached(3.0) == (9.0, 6.0)
+    assert "1 program, " in str(explain(cached))
+    assert log == [2, "done"] * 8
+    assert sys.stdout.getvalue() == "step 0\nstep 1\n" * 8
