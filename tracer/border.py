@@ -142,7 +142,7 @@ def reflected(tracer: Tracer, value: Any) -> Any:
 def contents(container: Any) -> Any:
     """What a container holds at this moment, whatever another thread does to it in the next one."""
     if isinstance(container, dict):
-        return dict(container)
+        return frames.all_of(dict(container), container)
     return set(container) if isinstance(container, set) else list(container)
 
 

@@ -157,7 +157,7 @@ def parts_of(value: Any) -> dict[Any, Any]:
         return attributes(value)
     # by C code alone, which takes the hashes over with the keys
     own_way = kind is OrderedDict or base not in MAPPINGS or static(kind, "__iter__") is not ITERATE
-    parts = dict(items_of(value, base)) if own_way else dict.copy(value)
+    parts = dict(items_of(value, base)) if own_way else all_of(dict.copy(value), value)
     if kind is not base or base is OrderedDict:  # which has a dict of its own
         parts.update({Own(name): x for name, x in attributes(value).items()})
         if is_namespace(value):
@@ -198,15 +198,26 @@ def assign(new: Any, keys: dict[Any, Any], values: Iterable[Any]) -> None:
             if x is not MISSING:
                 base.__setitem__(new, key, x)
         return
-    alone = {id(key): one for one in apart(set(dict.copy(keys))) for key in one}
+    alone = {id(key): one for one in apart(set(all_of(dict.copy(keys), keys))) for key in one}
     if len(alone) != len(keys):
-        raise TraceError(
-            "a dict holds keys that have become equal since they were put there\n"
-            "let the hash and == of a key be what they were, or make the dict anew of other keys"
-        )
+        raise become_equal()
     for key, x in zip(keys, values, strict=True):
         if x is not MISSING:
             dict.update(new, dict.fromkeys(alone[id(key)], x))
+
+
+def all_of(copy: dict[Any, Any], keys: dict[Any, Any]) -> dict[Any, Any]:
+    """A copy of a dict, which C code makes key by key, comparing them, where the dict had others once."""
+    if len(copy) != dict.__len__(keys) and not are_quiet([*dict.__iter__(keys)]):
+        raise become_equal()
+    return copy
+
+
+def become_equal() -> TraceError:
+    return TraceError(
+        "a dict holds keys that have become equal since they were put there\n"
+        "let the hash and == of a key be what they were, or make the dict anew of other keys"
+    )
 
 
 def apart(keys: set[Any]) -> Iterator[set[Any]]:

@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 
-from wengert import clear_cache, grad, jit, value_and_grad
+from wengert import TraceError, clear_cache, grad, jit, value_and_grad
 
 log = []
 
@@ -311,3 +311,35 @@ def test_what_is_done_to_answer_for_a_class_is_followed(name, on):
             expected, asked = f(x), [*log]
             assert value_and_grad(f)(x) == (expected, pytest.approx(slope, rel=1e-6))
             assert log == asked
+
+
+@pytest.mark.parametrize("way", ["outside", "argument"])
+def test_keys_of_a_dict_have_become_equal(way):
+    class Key:
+        def __init__(self, n):
+            self.n = n
+
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            return self.n == other.n
+
+    first, second = Key(1), Key(4)
+    held = {Key(5): 0.0, Key(6): 0.0, first: 1.0, second: 2.0}
+    for key in [*held][:2]:  # a dict that had other keys is copied key by key
+        held.pop(key)
+
+    def outside(x, n):
+        held[first] = n
+        return x * len(held)
+
+    def given(x, table):
+        return x * len(table)
+
+    f, arg = (outside, 1.0) if way == "outside" else (given, held)
+    assert value_and_grad(f)(3.0, arg) == (6.0, 2.0)
+    Key.__eq__ = lambda self, other: self.n % 3 == other.n % 3
+    with pytest.raises(TraceError, match="keys that have become equal"):
+        value_and_grad(f)(3.0, arg)
+    assert list(held) == [first, second]
