@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import is_
 from typing import Any
 
 from ..rules.words import with_article
@@ -88,7 +89,8 @@ def opened(value: Any, leaf: Callable[[Any], Any], path: tuple[int, ...] = ()) -
     path = (*path, id(value))
     if kind is dict:
         return valued(value, [opened(x, leaf, path) for x in value.values()])
-    return kind([opened(x, leaf, path) for x in value])
+    parts = [opened(x, leaf, path) for x in value]
+    return value if kind is tuple and all(map(is_, parts, value)) else kind(parts)
 
 
 def as_it_is(value: Any) -> Any:

@@ -10,6 +10,7 @@ write      a place outside, and the op whose value it holds when the run has end
 from __future__ import annotations
 
 import types
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -195,7 +196,8 @@ class Reader:
             if any(is_one_of(type(key), PRIVATE) for key in value):
                 return {bare(key): self.template(x) for key, x in value.items()}
             return frames.valued(value, [self.template(x) for x in value.values()])
-        return kind([self.template(x) for x in value])
+        parts = [self.template(x) for x in value]
+        return value if kind is tuple and all(map(is_, parts, value)) else kind(parts)
 
     def made(self, value: Any, kind: type, base: Any) -> Made:
         """What is put together from its parts."""

@@ -69,7 +69,8 @@ def operand(
         arrays.append(value)
         return current(value)
     if kind is tuple:
-        return tuple([operand(x, arrays, path, read) for x in value])
+        parts = [operand(x, arrays, path, read) for x in value]
+        return value if not read and all(map(operator.is_, parts, value)) else tuple(parts)
     if kind is slice:
         return slice(
             *[operand(x, arrays, path, read) for x in (value.start, value.stop, value.step)]
@@ -98,7 +99,10 @@ def operand(
 
 
 def stored(value: Any, arrays: list[ArrayBox]) -> Any:
-    """What is stored somewhere as the tape holds it: nobody asks containers in it for their items."""
+    """What is stored somewhere as the tape holds it: nobody asks containers in it for their items.
+
+    A tuple of constants is itself: it may be one that stands in the user's code.
+    """
     return operand(value, arrays, (), False)
 
 

@@ -135,7 +135,7 @@ import opcode
 import operator
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dis import opmap
 from itertools import pairwise
 from types import CodeType
@@ -262,6 +262,15 @@ def is_twin(code: CodeType) -> bool:
         id(code)
     )  # as in ``twin_entry``, of which each call of a local function asks
     return entry is not None and entry[0]() is code
+
+
+def tuples_in_code() -> Iterator[tuple[Any, ...]]:
+    """The tuples that are constants of traced code, the same at each call, as none is that a call has made."""
+    codes = [code for entry in [*_twins.values()] if (code := entry.code()) is not None]
+    todo = [x for code in codes for x in code.co_consts if type(x) is tuple]
+    while todo:
+        yield (constant := todo.pop())
+        todo += [x for x in constant if type(x) is tuple]
 
 
 def original(code: CodeType) -> CodeType:

@@ -43,6 +43,7 @@ from ..tracer.plain_calls import plain_call
 from ..tracer.purity import is_draw, is_pure
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.record import ORDERED
+from ..tracer.rewrite import tuples_in_code
 from ..tracer.run import Run
 from ..tracer.source import AS_IMPORTED, BUILTINS
 from ..tracer.structure import Branch, Leaf, Tree, has_leaf, leaves, sources
@@ -94,6 +95,7 @@ PLAIN_VALUES = ATOMS - {
     *(type, types.FunctionType, types.MethodType, types.MethodWrapperType, types.GeneratorType),
     *(property, staticmethod, classmethod),
 }
+LITERALS = frozenset((int, bool, float, complex, str, bytes, type(None), type(Ellipsis)))
 RESERVED = (
     "self drawn error errors fold missed result rest named program quiet seen".split()
 )  # names in programs
@@ -248,6 +250,8 @@ class Builder:
         self.names: dict[Place, str] = {}
         self.tape = Tape(done.tape.name, done.tape.site)
         self.seen_constants: dict[int, str] = {}
+        self.tuples: dict[int, str] = {}  # id of a tuple of constants: the variable it is in
+        self.making: list[str] = []  # the statements that make these
 
     # What a program may not do
 
@@ -332,7 +336,7 @@ class Builder:
                 raise Unfit(f"nobody knows where {tree.name} comes from, which is handed outside")
             return self.names[place] if place is not None else self.constant(tree.value, tree.name)
         if type(tree) is tuple:
-            return "(" + "".join(self.text(x) + ", " for x in tree) + ")"
+            return self.tuple_text(tree)
         if type(tree) is list:
             return "[" + ", ".join(map(self.text, tree)) + "]"
         if isinstance(tree, tuple) and hasattr(tree, "_make"):
@@ -345,6 +349,30 @@ class Builder:
         if isinstance(tree, (tuple, list, dict)):
             raise Unfit(f"{with_article(type(tree).__name__)} made by the run is kept outside")
         return self.assembly.expression(tree)
+
+    @functools.cached_property
+    def in_code(self) -> set[int]:
+        return {id(x) for x in tuples_in_code()}
+
+    def tuple_text(self, tree: tuple[Any, ...]) -> str:
+        """The expression of a tuple: one from outside or of the user's code is that very one, any other is new."""
+        place = self.reads.of(tree)
+        if place is not None:
+            return self.names[place]
+        if id(tree) in self.tuples:
+            return self.tuples[id(tree)]
+        if id(tree) in self.in_code and tree:
+            return self.constant(tree, "pair")
+        parts = [self.text(x) for x in tree]
+        fixed = bool(tree) and is_fixed(tree)
+        if fixed and not (type(tree[0]) is tuple and tree[0]):
+            parts[0] = self.constant(tree[0], "part")  # the compiler makes one of constants alone
+        text = "(" + "".join(x + ", " for x in parts) + ")"
+        if fixed:
+            name = self.tuples[id(tree)] = self.assembly.fresh("pair")
+            self.making.append(f"{name} = {text}")
+            return name
+        return text
 
     def named_tuple(self, kind: type, parts: Iterable[str]) -> str:
         """A tuple of a class of its own, whatever its ``__new__`` takes."""
@@ -375,6 +403,7 @@ class Builder:
             for x in tree.values():
                 self.mention(x)
         elif isinstance(tree, (tuple, list)):
+            self.mention_object(tree)
             for x in tree:
                 self.mention(x)
         elif not isinstance(tree, Op):
@@ -930,6 +959,7 @@ class Builder:
             lines.append(f"{PAD}if errors is not None: {self.restored}")
         commits = self.commits()
         result = answer()
+        lines += [PAD + text for text in self.making]
         lines.append(
             f"{PAD}self.hits += 1.0"
         )  # CPython takes memory for an int, but has floats to hand
@@ -1258,6 +1288,11 @@ def has_room(dtype: Any, value: Any) -> bool:
     except (FloatingPointError, TypeError, ValueError):
         return False
     return True
+
+
+def is_fixed(tree: Any) -> bool:
+    """Whether nothing but constants is in a tuple."""
+    return all(map(is_fixed, tree)) if type(tree) is tuple else is_one_of(type(tree), LITERALS)
 
 
 def is_plain_effect(op: Op) -> bool:

@@ -11,7 +11,7 @@ import weakref
 import numpy as np
 import pytest
 
-from wengert import clear_cache, jit, jvp, linearize, pullback, value_and_grad
+from wengert import clear_cache, explain, jit, jvp, linearize, pullback, value_and_grad
 from wengert.transforms.budget import Budget
 
 
@@ -354,3 +354,66 @@ def test_a_copy_has_the_attributes_that_stand_in_the_dict():
             assert vars(made) == {"k": 2.0}
     finally:
         del Copied.k
+
+
+PAIR = (5, 6)
+TUPLES = {
+    "in the code": lambda k: (1, "a"),
+    "made": lambda k: (k, "a"),
+    "made, of what is in the code": lambda k: (k, (1, 2)),
+    "made within another": lambda k: (1, (k, 2)),
+    "in a list": lambda k: [(k, 2), (1, 2)],
+    "chosen": lambda k: (1, 2) if k else (3, 4),
+    "by C code": lambda k: tuple([k, 1]),
+    "empty": lambda k: (),
+    "of a module": lambda k: PAIR,
+    "a default": lambda k, pair=PAIR: (k, pair),
+}
+
+
+def tuples_in(value):
+    inner = [x for part in value for x in tuples_in(part)] if type(value) in (tuple, list) else []
+    return [value, *inner] if type(value) is tuple else inner
+
+
+def pattern(values):
+    """Which tuples in a list are the very same."""
+    first = {}
+    return [first.setdefault(id(x), i) for i, x in enumerate(tuples_in(values))]
+
+
+@pytest.mark.parametrize("make", TUPLES.values(), ids=TUPLES)
+def test_a_tuple_put_outside_is_the_same_at_each_call_where_it_is_in_plain_python(make):
+    def f(x, k=3):
+        value = make(k)
+        put.append(value)
+        if type(value) is tuple:
+            put.append(value)
+        return x * x
+
+    clear_cache()
+    cached = value_and_grad(f)
+    put = plain = []
+    for _ in range(8):
+        f(3.0)
+    put = []
+    for _ in range(8):
+        assert cached(3.0) == (9.0, 6.0)
+    assert "1 program, " in str(explain(cached))
+    assert put == plain
+    assert pattern(put) == pattern(plain)
+    assert TUPLES["in the code"] is not make or put[-1] is plain[-1]
+
+
+@pytest.mark.parametrize("make", TUPLES.values(), ids=TUPLES)
+def test_a_tuple_returned_is_the_same_at_each_call_where_it_is_in_plain_python(make):
+    def f(x, k=3):
+        return x * x, make(k)
+
+    clear_cache()
+    cached = value_and_grad(f, has_aux=True)
+    plain = [f(3.0)[1] for _ in range(8)]
+    found = [cached(3.0)[0][1] for _ in range(8)]
+    assert "1 program, " in str(explain(cached))
+    assert found == plain
+    assert pattern(found) == pattern(plain)
