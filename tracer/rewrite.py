@@ -228,6 +228,19 @@ NEEDED = {
     x: getattr(builtins, x)
     for x in "len range isinstance max min type enumerate zip tuple list dict int getattr".split()
 }
+# What programs are written with as well: a slope that `abs` or `sum` has a part in would be another.
+WRITING = {
+    x: getattr(builtins, x)
+    for x in (
+        "abs all any bool callable complex divmod filter float frozenset hasattr hash id issubclass iter map next pow "
+        "repr reversed round set slice sorted str sum vars"
+    ).split()
+}
+
+
+def replaced(own: dict[str, Any]) -> str | None:
+    """The name of one of these builtins in the place of which there is something else now, if there is one."""
+    return next((x for x, fn in own.items() if getattr(builtins, x, None) is not fn), None)
 
 
 class Twin(NamedTuple):
@@ -319,9 +332,8 @@ def instrument(
     kept = _kept.get(key)
     if kept is not None and kept[1]() is code:
         return kept[0]
-    for one, own in NEEDED.items():
-        if getattr(builtins, one, None) is not own:
-            raise UnsupportedCode(f"builtins.{one} is replaced, so that no bytecode can be written")
+    if (one := replaced(NEEDED)) is not None:
+        raise UnsupportedCode(f"builtins.{one} is replaced, so that no bytecode can be written")
     rewriter = Rewriter(code, hooks, executed, collects, lazily)
     rewriter.loose = loose & {*code.co_freevars}
     twin = rewriter.rewrite()

@@ -35,6 +35,7 @@ from ..tracer.kinds import (
     isinstance,
 )
 from ..tracer.reads import static
+from ..tracer.rewrite import WRITING, replaced
 from ..tracer.run import unwrapped
 from ..tracer.tape import Site
 from .budget import EARLIEST, Budget
@@ -242,7 +243,7 @@ class Entry:
 
     def may_fold(self) -> bool:
         """Whether this call, which no program answers, may be recorded as a pass over a region: the function varies."""
-        if self.folding.why is not None or not folds():
+        if self.folding.why is not None or not folds() or replaced(WRITING) is not None:
             return False
         budget = self.budget
         varies = budget.limited and budget.calls >= EARLIEST and not (budget.steady or budget.spent)

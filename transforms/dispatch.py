@@ -29,6 +29,7 @@ from ..tracer.intrinsic import Intrinsic, Made, intrinsic
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.places import IMPORTING, OURS, passed_over
 from ..tracer.reads import MISSING, Reads
+from ..tracer.rewrite import WRITING, replaced
 from ..tracer.run import Run, must_be_callable, run
 from ..tracer.structure import leaves
 from ..tracer.tracebacks import fold
@@ -203,6 +204,8 @@ class Caller:
         # Loops so long that they are rolled while they run would be as long as they are.
         long = any(type(op.fn) is LoopFunction for op in done.tape)
         try:
+            if (one := replaced(WRITING)) is not None:
+                raise Unfit(f"builtins.{one} is replaced, by which programs are written")
             self.roll(entry, done)
             length = sum(not is_element(op) for op in done.tape)  # these can be taken together
             if not entry.budget.may_be_long(length):

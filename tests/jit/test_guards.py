@@ -214,6 +214,22 @@ def test_builtins_that_are_replaced():
         assert answer(-1.5) == answer(-1.5) == known
 
 
+@pytest.mark.parametrize("fold", ["0", "1"])
+def test_no_program_is_written_while_builtins_are_replaced(fold, monkeypatch):
+    def f(x):
+        return abs(x) * 3.0 + x * x * 2.0
+
+    monkeypatch.setenv("WENGERT_FOLD", fold)
+    answer = warmed(f, 1.5)
+    for name, other in (("abs", lambda x: x * x), ("sum", lambda xs: 7), ("any", lambda xs: False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(builtins, name, other)
+            expected = (20.0, 20.0) if name == "abs" else (14.0, 11.0)
+            found = [value_and_grad(f)(2.0) for _ in range(5)]
+        assert found == [expected] * 5
+    assert answer(2.0) == (14.0, 11.0)
+
+
 def test_a_fresh_lambda_finds_the_program_of_an_earlier_one():
     for k in (2.0, 3.0, 4.0, 5.0):
         answer = value_and_grad(lambda x: x * k)

@@ -112,6 +112,10 @@ CURES: tuple[tuple[str, str], ...] = (
         "take the breakpoint away; while it is there every call is traced",
     ),
     (r"as in an interactive session", "return the value, and display it outside of the function"),
+    (
+        r"by which programs are written",
+        "leave builtins as they are: give the function another global of that name",
+    ),
     (r"is compiled$", "compile it once, outside of the function"),
     (r"an errstate from outside", "write np.errstate(…) into the with statement itself"),
     (r"an errstate is entered over and over", "put the with np.errstate(…) around the loop"),
