@@ -25,6 +25,14 @@ from .places import is_ours
 
 VERSION = sys.version_info[:2]
 CO_OPTIMIZED = 0x1
+DEEP = "maximum recursion depth exceeded"
+# On CPython 3.11 the text tells what was done at last, which a frame of ours may have done.
+DONE = (
+    "while calling a Python object",
+    "in comparison",
+    "in __instancecheck__",
+    "in __subclasscheck__",
+)
 PUSH_EXC_INFO = dis.opmap["PUSH_EXC_INFO"]
 
 
@@ -46,6 +54,9 @@ def fold_one(error: BaseException) -> None:
     traceback = error.__traceback__
     frames = list(steps(traceback))
     users = [step for step in frames if not is_ours(step.tb_frame)]
+    if VERSION < (3, 12) and type(error) is RecursionError and frames[-1:] != users[-1:]:
+        if str(error) in [f"{DEEP} {done}" for done in DONE]:
+            error.args = (DEEP,)
     if len(users) < len(frames):
         folded: TracebackType | None = None
         for step in reversed(users):

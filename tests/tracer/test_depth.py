@@ -249,3 +249,38 @@ def test_the_limit_is_right_while_other_threads_begin_and_end_runs():
             t.join()
         sys.setswitchinterval(interval)
     assert not wrong
+
+
+def test_the_text_of_a_recursion_error_is_that_of_plain_python():
+    """Where CPython 3.11 tells what has been done at last, that was done by a frame of ours."""
+
+    class Leading:
+        def __getattr__(self, name):
+            return getattr(self, name + "_")
+
+    def down(n):
+        return 1 + down(n + 1)
+
+    def listed(n):
+        return [listed(n + 1) for _ in (1,)]
+
+    def mapped(n):
+        return list(map(mapped, [n + 1]))
+
+    def told(x, start):
+        try:
+            start()
+        except RecursionError as error:
+            return x * len(str(error))
+
+    starts = (lambda: down(0), lambda: listed(0), lambda: mapped(0), lambda: Leading().name)
+    for start in starts:
+        for extra in range(2):
+
+            def deeper(x, n=extra, start=start):
+                return told(x, start) if n == 0 else deeper(x, n - 1, start)
+
+            value = deeper(1.0)
+            for on in (False, True):
+                with jit(on):
+                    assert value_and_grad(deeper)(1.0) == (value, value)
