@@ -70,7 +70,7 @@ def may_fail(
 ) -> None:
     """The same of what no guard keeps from failing: programs do it at their end, where no handler sees that."""
     reads = tracer.reads
-    if reads is not None and not reads.problems and meaning.tracebacks.is_caught():
+    if reads is not None and not reads.problems and meaning.tracebacks.is_caught(tracer.generators):
         reads.problem(f"{fn_name(fn)} stands in a try or a with, and may fail", site)
     effect(tracer, site, fn, args, kwargs)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from dis import opmap
 from types import BuiltinFunctionType, GeneratorType, MethodType, ModuleType
@@ -658,6 +659,8 @@ def iter(site: Site) -> Hook:
         iterator = builtins.iter(protocols.iterate_object(tracer, site, obj))
         if type(iterator) is GeneratorType:
             depth.check()
+            if tracer.reads is not None:
+                tracer.generators.append(weakref.ref(iterator))
         return iterator if tracer.loops is None else tracer.loops.iterate(obj, iterator)
 
     return hook

@@ -91,8 +91,15 @@ def shown(error: BaseException | None) -> Iterator[BaseException]:
                 todo += one.exceptions
 
 
-def is_caught() -> bool:
-    """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``."""
+def is_caught(generators: list[Any]) -> bool:
+    """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``.
+
+    Those of the generators that wait here, of which there are weak references, are reached when they are closed.
+    """
+    for reference in generators:
+        waits = reference()
+        if waits is not None and waits.gi_frame is not None and has_handler(waits.gi_frame):
+            return True
     frame: FrameType | None = sys._getframe(1)
     caught = within = False
     while frame is not None:

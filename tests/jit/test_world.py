@@ -994,7 +994,10 @@ DEFERRED = {
 }
 
 
-@pytest.mark.parametrize("handler", ["except", "finally", "with", "with outside", "generator"])
+@pytest.mark.parametrize(
+    "handler",
+    ["except", "finally", "with", "with outside", "generator", "generator that waits"],
+)
 @pytest.mark.parametrize(("act", "spoil"), DEFERRED.values(), ids=DEFERRED)
 def test_what_programs_do_at_their_end_fails_in_the_reach_of_a_handler(
     act, spoil, handler, monkeypatch
@@ -1039,8 +1042,19 @@ def test_what_programs_do_at_their_end_fails_in_the_reach_of_a_handler(
     def generated(x, n):
         return -x if [*steps(n)] == [1] else x * x
 
-    ways = (excepted, kept_in_order, suppressed, outside, generated)
-    names = ("except", "finally", "with", "with outside", "generator")
+    def waiting():
+        try:
+            yield 1
+        finally:
+            log.append("done")
+
+    def between(x, n):
+        for _ in waiting():
+            act(n)
+        return x * x
+
+    ways = (excepted, kept_in_order, suppressed, outside, generated, between)
+    names = ("except", "finally", "with", "with outside", "generator", "generator that waits")
     f = dict(zip(names, ways, strict=True))[handler]
     cached = value_and_grad(f)
     monkeypatch.setattr("sys.stdout", io.StringIO())
@@ -1052,7 +1066,7 @@ def test_what_programs_do_at_their_end_fails_in_the_reach_of_a_handler(
     try:
         assert cached(3.0, n) == (-3.0, -1.0)
     except ValueError:
-        assert handler == "finally"
+        assert handler in ("finally", "generator that waits")
         assert log == ["done"]
 
 
