@@ -19,10 +19,11 @@ from . import border, meaning
 from .arrays import lay_out, save
 from .box import ArrayBox, Box
 from .frames import is_namedtuple, valued
-from .kinds import are_one_of, are_quiet, is_one_of, isinstance
+from .kinds import MISSING, are_one_of, are_quiet, is_one_of, isinstance
 from .record import NESTED, has_box, itself, stored
 from .session import Tracer
 from .tape import Effect, External, Site, fn_name
+from .through import contents
 
 
 def effect(
@@ -70,9 +71,23 @@ def may_fail(
 ) -> None:
     """The same of what no guard keeps from failing: programs do it at their end, where no handler sees that."""
     reads = tracer.reads
-    if reads is not None and not reads.problems and meaning.tracebacks.is_caught(tracer.generators):
-        reads.problem(f"{fn_name(fn)} stands in a try or a with, and may fail", site)
+    if reads is not None and not reads.problems:
+        reads.uncertain[1:] = [written(tracer)]
+        if meaning.tracebacks.is_caught(tracer.generators):
+            reads.problem(f"{fn_name(fn)} stands in a try or a with, and may fail", site)
     effect(tracer, site, fn, args, kwargs)
+
+
+def written(tracer: Tracer) -> list[tuple[Any, Any]]:
+    """What has been written to arrays and variables outside: memories and shadows of cells, and how they are now."""
+    found: list[tuple[Any, Any]] = [
+        (box.memory, box.memory.writes) for box, _ in tracer.inputs if box.memory.writes
+    ]
+    for cell, shadow in [*tracer.cells.values()]:
+        held = contents(shadow)
+        if held is not MISSING and held is not tracer.cells_held.get(id(cell), MISSING):
+            found.append((shadow, held))
+    return found
 
 
 SIMPLE = frozenset((float, int, bool, complex, str, type(None), External))

@@ -20,6 +20,7 @@ from . import frames
 from .arrays import current, is_traced_array, lay_out
 from .border import ATOMS, STAND_INS, is_structure, seen_attribute
 from .box import BOXES, ArrayBox, Box
+from .effects import written
 from .kinds import is_one_of, isinstance, mro_of
 from .loops import handed_on
 from .reads import MISSING, Place
@@ -50,6 +51,7 @@ class Outcome:
         self.template: Any = None
         self.arrays: list[tuple[Place, Op]] = []
         self.cells: list[tuple[Place, Any]] = []
+        self.first = False  # whether these are written to before anything else is done
 
     def ops(self) -> list[Op]:
         """The ops that the outcome refers to."""
@@ -105,6 +107,11 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
     ):  # which programs do at the end
         name = users.fn.__name__
         reader.problem(f"{name}, which is not looked into, may read what the function writes")
+    if reader.reads.uncertain and (found.arrays or found.cells):
+        first, last = reader.reads.uncertain[0], reader.reads.uncertain[-1]
+        found.first = are_same(first, written(tracer))
+        if any(type(now) is not Tail for _, now in last) and not found.first:
+            reader.problem("what may fail is done between writes to arrays or variables outside")
     for done in tracer.tape.ops:
         if (
             done.kind == "effect"
@@ -113,6 +120,14 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
         ):
             reader.inherited(done.args[0], done.args[1])
     return found
+
+
+def are_same(before: list[tuple[Any, Any]], now: list[tuple[Any, Any]]) -> bool:
+    """Whether nothing has been written to arrays and variables outside since then."""
+    return len(before) == len(now) and all(
+        a is b and (x is y or (type(x) is int is type(y) and x == y))
+        for (a, x), (b, y) in zip(before, now, strict=True)
+    )
 
 
 def same_item(now: Any, before: Any) -> bool:

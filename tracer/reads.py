@@ -185,6 +185,8 @@ class Reads:
         self.handed_out: list[
             tuple[Any, int]
         ] = []  # arrays handed to the outside, and the writes to them before
+        # What had been written to arrays and variables outside where something was first done that may fail, and last.
+        self.uncertain: list[list[tuple[Any, Any]]] = []
         self.anew: set[Place] = set()  # whose values may be others at each run that is noted here
         self.noted: dict[tuple[int, str], Any] = {}  # globals, by the id of their module's and name
 

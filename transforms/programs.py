@@ -1050,12 +1050,13 @@ class Builder:
                 lines.append(
                     f"{self.constant(op.fn, fn_name(op.fn).replace('.', '_'))}({', '.join(given)})"
                 )
+        writes = []
         copyto = self.constant(np.copyto, "copyto") if self.outcome.arrays else ""
         for place, final in self.outcome.arrays:
-            lines.append(f"{copyto}({self.names[place]}, {self.assembly.expression(final)})")
+            writes.append(f"{copyto}({self.names[place]}, {self.assembly.expression(final)})")
         for place, template in self.outcome.cells:
-            lines.append(f"{self.names[place]}.cell_contents = {self.text(template)}")
-        return lines
+            writes.append(f"{self.names[place]}.cell_contents = {self.text(template)}")
+        return [*writes, *lines] if self.outcome.first else [*lines, *writes]
 
     def compiled(self, source: str) -> types.CodeType:
         """The code of a function; tracebacks show its source as long as the program lives."""

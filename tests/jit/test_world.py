@@ -37,7 +37,7 @@ from worlds import WAYS, Call, compare, execute, jit, repeat, scenario
 
 import wengert
 from helpers import assert_close, assert_same
-from wengert import TraceError, explain, grad, pullback, value_and_grad
+from wengert import TraceError, clear_cache, explain, grad, pullback, value_and_grad
 
 PRELUDE = "import math, operator, random, time, numpy as np, wengert\n"
 
@@ -1087,3 +1087,45 @@ def test_what_is_printed_outside_of_a_try_is_kept(monkeypatch):
     assert "1 program, " in str(explain(cached))
     assert log == [2, "done"] * 8
     assert sys.stdout.getvalue() == "step 0\nstep 1\n" * 8
+
+
+WRITES = {
+    "before": lambda write: (write(), print("step")),
+    "after": lambda write: (print("step"), write()),
+    "between": lambda write: (write(), print("step"), write()),
+}
+
+
+@pytest.mark.parametrize("act", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("what", ["array", "variable"])
+def test_what_is_printed_fails_when_something_has_been_written(act, what, monkeypatch):
+    table, count = np.zeros(2), 0.0
+
+    def f(x):
+        def write():
+            nonlocal count
+            if what == "array":
+                table[0] += x
+            else:
+                count += x
+
+        act(write)
+        log.append("done")
+        return x * x
+
+    clear_cache()
+    log = []
+    cached = value_and_grad(f)
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    for _ in range(8):
+        assert cached(3.0) == (9.0, 6.0)
+    assert ("1 program, " in str(explain(cached))) is (act is not WRITES["between"])
+    sys.stdout.close()
+    left = []
+    for asked in (f, cached):
+        table[:] = count = 0.0
+        log.clear()
+        with pytest.raises(ValueError, match="closed"):
+            asked(3.0)
+        left.append((table[0], count, len(log)))
+    assert left[0] == left[1]

@@ -99,6 +99,7 @@ CURES: tuple[tuple[str, str], ...] = (
         r"was caught|may be caught",
         "ask before instead of catching afterwards (if x > 0: … in the place of try: math.log(x))",
     ),
+    (r"is done between writes", "print or seed before all that is written, or after it"),
     (r"stands in a try or a with", "do this before or after the try or the with statement"),
     (r"is given$|NumPy warns of", "give the warning outside of the function, or mend its cause"),
     (r"NumPy may warn", "compute the constant once, outside of the function"),
