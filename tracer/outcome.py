@@ -108,9 +108,9 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
         name = users.fn.__name__
         reader.problem(f"{name}, which is not looked into, may read what the function writes")
     if reader.reads.uncertain and (found.arrays or found.cells):
-        first, last = reader.reads.uncertain[0], reader.reads.uncertain[-1]
-        found.first = are_same(first, written(tracer))
-        if any(type(now) is not Tail for _, now in last) and not found.first:
+        found.first = are_same(reader.reads.uncertain[0], written(tracer))
+        by_then = reader.reads.uncertain[-1]
+        if any(type(now) is not Tail for _, now in by_then) and not found.first:
             reader.problem("what may fail is done between writes to arrays or variables outside")
     for done in tracer.tape.ops:
         if (
