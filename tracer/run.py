@@ -347,6 +347,13 @@ class _Surroundings:
         elif reads is not None and is_user_code(users_frame(frame).f_code):  # no finalizer's
             reads.problem(f"{with_article(shown.category.__name__)} is given")
             return
+        tracer = active.tracer
+        if not filters.is_of_numbers(shown):  # programs compute these again
+            self.warned = True
+            if (
+                tracer is not None and tracer.reads is not None
+            ):  # whether the user's filters show it or not
+                tracer.reads.problem(f"{with_article(shown.category.__name__)} is given")
         let_through = filters.is_let_through(shown, frame)
         if let_through or shown.filename.startswith(OURS):
             frame = users_frame(frame)
@@ -354,11 +361,6 @@ class _Surroundings:
                 filters.give_again(shown, frame)
                 return
             shown.filename, shown.lineno = frame.f_code.co_filename, frame.f_lineno or 0
-        tracer = active.tracer
-        if not filters.is_of_numbers(shown):  # programs compute these again
-            self.warned = True
-            if tracer is not None and tracer.reads is not None:
-                tracer.reads.problem(f"{with_article(shown.category.__name__)} is given")
         self.show(shown)
 
 

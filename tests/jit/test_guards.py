@@ -559,6 +559,28 @@ def test_warnings_of_no_floating_point_event_are_given_once(function, transform,
         assert outcome(answer, 1.3 + k) == outcome(function, 1.3 + k)
 
 
+COMPLEX = np.array([1.0 + 1j, 2.0])
+
+
+def cast_number(x):
+    return x * float(COMPLEX.sum() * x)
+
+
+def cast_array(x):
+    return x * (COMPLEX * x).astype(float).sum()
+
+
+@pytest.mark.parametrize("function", (cast_number, cast_array, inverted))
+def test_a_warning_that_the_filters_show_once_is_given_once(function):
+    """A program would warn from its own line, which no filter knows."""
+    answer = value_and_grad(function)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for k in range(8):
+            answer(1.3 + k)
+    assert [w.filename for w in told] == [__file__]
+
+
 WARNING = {
     "mean": np.mean, "var": np.var, "std": lambda x: np.std(x, ddof=1), "median": np.median, "method": np.ndarray.mean,
     "cov": lambda x: np.sum(np.cov(x)), "average": np.average, "nanmean": np.nanmean, "nanmax": np.nanmax,
