@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -98,3 +101,17 @@ def test_an_object_on_the_right_of_an_array_is_asked_for_each_element() -> None:
             assert n % 2 == 0 and "an array of objects" in str(error)
         else:
             assert_same(value, f(np.ones(2), n))
+
+
+@pytest.mark.parametrize("integer", [int, operator.index, lambda n: max(int(n), 0)])
+def test_an_int_of_an_int_has_no_derivative(integer: Callable[[int], int]) -> None:
+    def f(n: int, k: int) -> float:
+        total = n * 0.5
+        for _ in range(k):
+            total = total + integer(n) * 1.0
+        return total
+
+    slope = value_and_grad(f)
+    for k in range(1, 8):
+        assert slope(5, k) == (5 * (k + 0.5), 0.5)
+    assert "for all ways" in explain(slope)

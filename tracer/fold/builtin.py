@@ -89,7 +89,9 @@ def call_builtin(
     if fn is isinstance and len(args) == 2:
         return is_instance(recorder, key, *args)
     if fn is operator.index and len(args) == 1 and type(plain(args[0])) is int:
-        return args[0]
+        if type(args[0]) is not Box:
+            return args[0]
+        return recorder.value(key, int, args, computed(recorder, key, int, args))  # no derivative
     if fn is callable and len(args) == 1:
         return is_callable(recorder, *args)
     if len(args) == 1 and fn in ONE_ITERABLE and type(args[0]) in (list, tuple):

@@ -157,7 +157,7 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
         if type(value) is np.ndarray and value.ndim:
             return refuse(f"{cls.__name__} of an array with axes is called")
         return arrays.called(recorder, key, cls, (x,), {})
-    if type(value) is cls:
+    if type(value) is cls and cls is not int:  # an int of an int has no derivative
         return x
     if type(x) in (bool, int, float):
         return cls(x)
