@@ -42,8 +42,8 @@ def is_bare(d: Any, x: Any) -> bool:
 
 @query
 def fits(d: Any, x: Any) -> bool:
-    """Is ``d`` an array of the shape and the dtype of ``x``, which is one of floats?"""
-    return (
+    """Is ``d`` a float like ``x``, or an array of the shape and the dtype of ``x``, which is one of floats?"""
+    return type(d) is type(x) is float or (
         type(d) is type(x) is np.ndarray
         and d.shape == x.shape
         and d.dtype == x.dtype

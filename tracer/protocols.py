@@ -21,7 +21,7 @@ import types
 import warnings
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from .box import BOXES, ArrayBox, Box, lost
 from .errors import TraceError, WengertError
 from .frames import items_of, native
 from .held import Held, lent_by
-from .kinds import hashes_natively, is_one_of, isinstance
+from .kinds import classes_of, hashes_natively, is_one_of, isinstance
 from .loops import is_fixed
 from .places import blame, user_site
 from .reads import BY_VALUE, MISSING, static
@@ -706,10 +706,19 @@ def contains(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
         item = plain_key(item)
     if tracer.reads is not None:
         tracer.reads.looked_into(container, site)
-        compared(tracer, container, item)
+        compared(tracer, *asked_for(container, item), item)
     return meaning.escape.watched(operator.contains, (container, item), {}, site)
 
 
+def asked_for(container: Any, item: Any) -> Iterable[Any]:
+    """What C code may compare with an item that is looked for: of a table's keys those that are no plain values."""
+    if not is_one_of(type(container), TABLES) or not is_one_of(type(item), BY_VALUE):
+        return (container,)
+    odd = [kind for kind in classes_of(container) if not is_one_of(kind, BY_VALUE)]
+    return [key for key in container if any(type(key) is kind for kind in odd)] if odd else ()
+
+
+TABLES = (dict, set, frozenset)
 NUMBERS = (float, complex, np.inexact)
 
 

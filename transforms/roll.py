@@ -137,11 +137,12 @@ class Roller:
     def stretch(self, passage: Passage) -> Stretch:
         """The iterations of a passage of which nothing is used after the last of them."""
         heads = passage.heads
-        used: list[int] = []
-        for k in range(len(heads) - 1):
-            given = passage.states[-1][0]
-            if any(True for _ in self.used(heads[k], heads[k + 1], heads[-1], given)):
-                used.append(k)
+        given = passage.states[-1][0]
+        used = {
+            k
+            for k in range(len(heads) - 1)
+            if any(True for _ in self.used(heads[k], heads[k + 1], heads[-1], given))
+        }
         start, end = last = passage.start, len(heads) - 1
         gap = next(
             (k for k in range(end) if passage.numbers[k] + 1 != passage.numbers[k + 1]), None

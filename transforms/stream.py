@@ -71,7 +71,7 @@ class Watcher:
         roller.index = {}
         stretch = Stretch(passage, first, last)
         stretch.stop = stretch.heads[-1]
-        for k in range(len(stretch.heads) - 1):
+        for k in reversed(range(len(stretch.heads) - 1)):  # the latest one tells it mostly
             self.make_sure_alone(stretch.heads[k], stretch.heads[k + 1], stretch.states[-1][0])
         for i in range(stretch.heads[0], stretch.heads[-1]):
             roller.index[self.ops[i]] = i
