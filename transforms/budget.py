@@ -15,6 +15,7 @@ way      a number that stands for all that a traced call did, in its order.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -37,6 +38,8 @@ LITTLE = 5e-3  # seconds: or so much, which nobody notices, after a pass that ha
 # spent once its region has all of them. The first calls then take at most 2.5 times as long as without programs.
 RECURRING, ALL_WAYS = 0.5, 1.25
 MOST_WAYS = 4_000
+# A pass is given up after so many times what the longest traced call took, and so many seconds besides.
+OF_LONGEST, AT_LEAST = 4.0, 0.2
 RISING = 1.25
 MOST_BARREN = 10
 EARLIEST = 2  # calls are traced before anything is built
@@ -55,6 +58,7 @@ class Budget:
     def __init__(self) -> None:
         self.calls = 0
         self.first = 0.0
+        self.longest = 0.0
         self.traced = 0.0
         self.spent = 0.0  # on building
         self.wasted = 0.0  # on programs that did not answer
@@ -66,9 +70,12 @@ class Budget:
         self.size = 0  # of the region
         self.waiting = False  # whether its latest passes are in no program
         self.regions = 0  # programs of regions
+        self.failed = 0.0  # of what was spent: on passes that were given up
+        self.given_up = 0.0  # what the latest of these took
         self.unfolded = 0  # calls that could not be recorded as a pass: the latest ones in a row
         self.per_op = 0.0  # that the latest program of a region took
         self.way: int | None = None  # of the latest traced call
+        self.long = False  # whether it went round its loops for long
         self.steady = False  # whether the one before it went the same way
         self.ways: set[int] = set()  # of traced calls
         self.recurs = False  # whether the latest went a way that one before it had gone
@@ -80,8 +87,12 @@ class Budget:
             return self.first
         return (self.traced - self.first) / (self.calls - 1)
 
-    def note_trace(self, seconds: float, way: int | None, operations: int) -> None:
+    def note_trace(
+        self, seconds: float, way: int | None, operations: int, long: bool = False
+    ) -> None:
         """A call was traced, and not recorded."""
+        self.long = long
+        self.longest = max(self.longest, seconds)
         self.calls += 1
         self.traced += seconds
         self.steady, self.way = way is not None and way == self.way, way
@@ -115,7 +126,7 @@ class Budget:
             return self.calls > 0
         if self.calls < EARLIEST:
             return False
-        if self.steady and not self.spent:
+        if self.steady and self.spent <= self.failed:
             return True
         price = self.price * 2.0 ** min(self.barren, MOST_BARREN)
         return price <= self.left() or price <= self.left() + won()
@@ -129,7 +140,8 @@ class Budget:
             return True
         if self.recurs and self.grows and self.region <= RECURRING * self.traced:
             return True  # the ways are few: the next program is to have all of them
-        price = self.writing(self.size) * 2.0 ** min(self.unfolded, MOST_BARREN)
+        price = max(self.writing(self.size), self.given_up)
+        price *= 2.0 ** min(self.unfolded, MOST_BARREN)
         return self.affords(price, not self.waiting, won)
 
     def writing(self, size: int) -> float:
@@ -155,6 +167,7 @@ class Budget:
     def note_pass(self, seconds: float, size: int) -> None:
         """A call was recorded as a pass over a region, which has this size now."""
         self.unfolded = 0
+        self.given_up = 0.0
         seconds = seconds if self.passes else min(seconds, self.usual)
         self.spent += seconds
         self.region += seconds
@@ -181,10 +194,18 @@ class Budget:
         """
         return length <= LONG or length * PER_OPERATION <= OF_TRACED * self.traced
 
+    def longest_pass(self) -> float:
+        """How long a pass may take."""
+        if not self.limited:
+            return math.inf
+        return OF_LONGEST * self.longest + (AT_LEAST if self.calls >= EARLIEST else 0.0)
+
     def note_unfolded(self, seconds: float) -> None:
         """A call could not be recorded as a pass."""
         self.unfolded += 1
         self.spent += seconds
+        self.failed += seconds
+        self.given_up = seconds
 
     def left(self) -> float:
         """What may still be spent on building, but for what was won."""

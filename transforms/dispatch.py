@@ -32,6 +32,7 @@ from ..tracer.reads import MISSING, Reads
 from ..tracer.rewrite import WRITING, replaced
 from ..tracer.run import Run, must_be_callable, run
 from ..tracer.structure import leaves
+from ..tracer.tape import Tape
 from ..tracer.tracebacks import fold
 from . import room
 from .budget import working
@@ -60,6 +61,7 @@ def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 # Who asks where such a function is written is led on to the user's, as from a program.
 ASK = call.__code__.replace(co_filename=f"<wengert call> {IMPORTING}")
 intrinsic(fold)
+LONG, REPEATED = 5_000, 20  # operations of a long run, and how many there must be of one place
 SHORTEST = 64  # operations that a counted loop must have to be rolled; Horner's rule goes three times as fast so
 
 
@@ -183,7 +185,7 @@ class Caller:
             if done is None:
                 budget.note_trace(took, None, 0)
             elif reads is None:
-                budget.note_trace(took, way_of(done), len(done.tape.ops))
+                budget.note_trace(took, way_of(done), len(done.tape.ops), is_long(done.tape))
             else:
                 self.learn(entry, done)
                 budget.note_attempt(took, working() - start - took)
@@ -328,6 +330,13 @@ def way_of(done: Run) -> int:
     )
 
 
+def is_long(tape: Tape) -> bool:
+    """Whether a run went round for so long that its region is recorded faster than it is traced once more."""
+    if any(type(op.fn) is LoopFunction for op in tape.ops):  # of which iterations were dropped
+        return True
+    return len(tape.ops) >= LONG and len({op.site for op in tape.ops}) * REPEATED <= len(tape.ops)
+
+
 def shape_of(value: Any) -> Any:
     return value.shape if type(value) is np.ndarray else None
 
@@ -336,10 +345,10 @@ def traced_run(f: Any, args: Any, kwargs: Any, reads: Reads | None, **options: A
     """A run of ``f`` whose very long loops are rolled while they run; only with ``reads`` others can be."""
     patience = loops.FIRST_LOOK if reads is None else 0
     done = run(f, args, kwargs, reads=reads, marks=watch, patience=patience, **options)
-    passages = done.tape.passages
-    if passages and (reads is None or any(passage.dropped for passage in passages)):
-        # The sweep will run the loops again, from values that writes to arrays may have changed since.
-        roll_loops(done, {}, 0, needed_only=done.tape.written > 0)
+    if any(passage.dropped for passage in done.tape.passages):
+        # The sweep will run the loops again, from values that writes to arrays may have changed since. Where nothing
+        # is kept, rolling what is on the tape as it is would take longer than sweeping over it.
+        roll_loops(done, {}, 0, needed_only=reads is None or done.tape.written > 0)
     return done
 
 

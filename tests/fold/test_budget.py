@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from worlds import clear_cache
 
-from wengert import explain, value_and_grad
+from wengert import explain, jit, value_and_grad
 from wengert.transforms import dispatch
 from wengert.transforms.budget import CREDIT, Budget
 from wengert.transforms.fold import keep
@@ -130,6 +130,59 @@ def test_other_shapes_are_another_way(monkeypatch):
         )
     told = explain(g, *shapes[0])
     assert "for all ways" in told and "1 program," in told
+
+
+def accumulated(r, n):
+    xs = [0.3]
+    for _ in range(n):
+        xs.append(r * xs[-1] * (1.0 - xs[-1]))
+    return sum(xs)
+
+
+def branching(r, n):
+    x, total = 0.3, 0.0
+    for _ in range(n):
+        x = r * x * (1.0 - x)
+        if x > 0.5:
+            total += x
+        else:
+            total -= x * x
+    return total
+
+
+def put_first(r, n):
+    xs = []
+    for i in range(n):
+        xs.insert(0, r * i)
+    return sum(xs)
+
+
+@pytest.mark.parametrize("f, n", [(accumulated, 4_000), (branching, 4_000)])
+def test_after_one_long_call_the_next_is_answered_by_a_program(monkeypatch, f, n):
+    monkeypatch.setattr(Budget, "limited", True)
+    clear_cache()
+    g = value_and_grad(f)
+    with jit(False):
+        expected = value_and_grad(f)(2.5, n)
+    g(2.4, n)
+    assert "0 programs" in explain(g)
+    assert g(2.5, n) == pytest.approx(expected, rel=1e-12)
+    assert "1 program, " in explain(g)
+    with jit(False):
+        expected = value_and_grad(f)(2.6, n // 2)
+    assert g(2.6, n // 2) == pytest.approx(expected, rel=1e-12)
+    assert "1 program, 1 hit" in explain(g)
+
+
+def test_a_pass_that_takes_far_longer_than_tracing_is_given_up(monkeypatch):
+    """What is recorded of an insertion moves all the elements."""
+    monkeypatch.setattr(Budget, "limited", True)
+    monkeypatch.setattr("wengert.transforms.budget.AT_LEAST", 0.0)
+    clear_cache()
+    g = value_and_grad(put_first)
+    for n in (6_000, 6_010, 6_000, 6_000):
+        assert g(2.5, n)[0] == put_first(2.5, n)
+    assert "far longer than tracing it" in explain(g)
 
 
 def test_a_region_that_grows_for_long_is_written_late(monkeypatch):

@@ -29,7 +29,7 @@ from .recorder import Box, Recorder, Rewritten
 from .region import LIST
 
 FEW_ITEMS = 64  # that a generator gives at first
-MOST_ITEMS = 5_000  # of a generator, which may have no end where those who ask it raise
+MOST_ITEMS = 300_000  # of a generator, which may have no end where those who ask it raise
 
 
 class Enough(BaseException):

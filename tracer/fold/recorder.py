@@ -15,6 +15,8 @@ memory     a list, dict or object that the run has made (see `region`); which op
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from types import (
@@ -92,7 +94,7 @@ ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, bytes, type(None), type(...)))  # which a state has by value
 # What makes no state of its own, but is a value of the run: bools in variables and memories, and texts in tuples there.
 BOOLS, TEXTS = 1, 2
-HEADS = 256  # of loops, after which a run looks whether it may go on for ever
+HEADS = 256  # of loops, and calls, after which a run looks whether it may go on
 METHOD = object()  # what the state of a method begins with, which is to others a tuple
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 Variables = tuple[CodeType, Sequence[int]]  # of a code object by number; -1 for what is none
@@ -203,6 +205,7 @@ class Recorder:
         # Dicts that were copied, and what they held: others may change them while the run waits for that in a loop.
         self.copies: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
         self.heads = 0
+        self.until = math.inf  # seconds of this thread's work, at which the run is given up
         self.sealed: set[int] = set()  # those that a generator may not look at (see `generators`)
         self.untouched: frozenset[int] | None = None  # those that nobody may write to just now
         self.outer: dict[int, frozenset[int] | None] = {}  # what those were, by who collects now
@@ -751,8 +754,8 @@ class Recorder:
     ) -> tuple[Any, ...]:
         """An iteration begins: gives the carried variables ops of their own."""
         self.heads += 1
-        if not self.heads % HEADS and not all(itertools.starmap(is_held, self.copies)):
-            raise Passing("an argument is changed behind the run")
+        if not self.heads % HEADS:
+            self.must_go_on()
         count = cycle.stored
         carried, found = [*map(self.loosened, values[:count])], []  # type: ignore[var-annotated]
         state = tuple([self.flat(x, found) for x in carried])
@@ -780,6 +783,13 @@ class Recorder:
         self.enter(body)
         ops = iter(body.parameters)
         return (*[self.rebuilt(x, ops) for x in carried], *values[count:])
+
+    def must_go_on(self) -> None:
+        """Raise where there is no sense in going on."""
+        if not all(itertools.starmap(is_held, self.copies)):
+            raise Passing("an argument is changed behind the run")
+        if time.thread_time() > self.until:
+            raise Unfolded("recording it takes far longer than tracing it")
 
     def begins(self) -> bool:
         """Whether an iteration of a counted loop has just begun."""
@@ -889,6 +899,9 @@ class Recorder:
 
         It has one region for all its calls if it calls itself, or is ``shared``.
         """
+        self.heads += 1
+        if not self.heads % HEADS:
+            self.must_go_on()
         code = fn.__code__
         if shared or code in self.codes:
             return self.invoke(key, fn, run, args)

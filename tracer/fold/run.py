@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from types import CodeType, MethodType
 from typing import Any
@@ -76,27 +78,36 @@ class Known:
         names: Sequence[str],
         args: Sequence[Any],
         drawn: list[Any] | None = None,
+        most: float = math.inf,
     ) -> tuple[Any, int]:
         """The value of a call, and how much the region has grown; raises `Unfolded`. Who calls it holds the `lock`.
 
         ``drawn`` is what the call has drawn before (see `streams`); what it draws now is added, whatever comes of it.
+        After ``most`` seconds of work it is given up.
         """
+        until = time.thread_time() + most
         if traced.tracer is not None:
             raise Passing("it is called while another function is traced")
         drawn = [] if drawn is None else drawn
         for _ in range(PLACES):
             try:
-                return self.attempt(f, names, args, drawn)
+                return self.attempt(f, names, args, drawn, until)
             except Rewritten:
                 self.begin()
         raise Unfolded("it writes to arrays that it makes at too many places")
 
     def attempt(
-        self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any], drawn: list[Any]
+        self,
+        f: Callable[..., Any],
+        names: Sequence[str],
+        args: Sequence[Any],
+        drawn: list[Any],
+        until: float,
     ) -> tuple[Any, int]:
         """One pass."""
         recorder = Recorder(self.folded, self.outside, hooks, self.arrays)
         recorder.served = [*drawn]
+        recorder.until = until
         try:
             recorder.limits = self.limits
             recorder.iterators = ITERATORS

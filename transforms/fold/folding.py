@@ -35,6 +35,7 @@ class Folding:
     def failed(self, why: str, kinds: Any) -> None:
         """A run could not be followed; what is known may be half of it."""
         self.failures += 1
+        self.latest = why
         self.forget(kinds)
         if self.failures >= FAILURES:
             self.why = why

@@ -109,7 +109,8 @@ def followed(
     start, program = working(), None
     old = folding.programs.get(kinds)
     try:
-        _, grown = known.run(f, argument_names(f, len(args)), args, drawn)
+        most = entry.budget.longest_pass()
+        _, grown = known.run(f, argument_names(f, len(args)), args, drawn, most)
         folding.latest = None
         took, size = working() - start, known.folded.size
         if old is None or known.written < size:  # or else the program was left for another reason
