@@ -29,7 +29,7 @@ from .detours import code_of, made_inside
 from .effects import effect
 from .errors import TraceError
 from .held import Held
-from .holders import held, hold
+from .holders import belong, held, hold
 from .intrinsic import intrinsic
 from .kinds import (
     HELD,
@@ -621,6 +621,8 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         if has_ways_of_its_own(kind):  # it is asked next
             noted(tracer, obj, name, MISSING, "unset")
         raise
+    if not in_own and (sort is types.GetSetDescriptorType or isinstance(obj, C_DATA)):
+        belong(tracer.texts, obj, value)
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
         if kind is np.exceptions.AxisError and name in ("axis", "ndim"):
             return value  # which are no numbers that its text was made of
@@ -901,7 +903,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
     in_c = not own and type(static(type(obj), name)) is types.GetSetDescriptorType
     if in_c and type(value) is Box and type(value.value) is int:
         value = protocols.plain_key(value)  # C code takes no box, and gives back another int
-    if in_c and tracer.texts.drawn:
+    if (in_c or isinstance(obj, C_DATA)) and tracer.texts.drawn:
         if (origin := found(tracer, value)) is not None:  # which C code keeps as it likes
             hold(tracer.texts, obj, origin)
             value = bare(value)

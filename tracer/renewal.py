@@ -10,7 +10,6 @@ from typing import Any
 from ..rules.words import with_article
 from . import attributes, meaning, places, seals
 from .border import STAND_INS, is_held
-from .box import BOXES
 from .boxing import enter
 from .frames import MUTABLE
 from .held import Held
@@ -18,6 +17,7 @@ from .kinds import is_one_of, isinstance
 from .session import Tracer
 from .structure import is_container
 from .tape import Op
+from .text import PRIVATE
 from .through import read_cells
 
 # A loop may wait for what another thread, or a handler of signals, is to change: at so many heads it looks again.
@@ -140,7 +140,7 @@ def changed(tracer: Tracer, shadow: Any, now: Any) -> None:
 
 def plain_element(tracer: Tracer, value: Any) -> Any:
     """What the plain copy of a container holds in the place of an element."""
-    if is_one_of(type(value), BOXES):
+    if is_one_of(type(value), PRIVATE):
         return value.value
     if is_one_of(type(value), STAND_INS):
         return STAND_INS[type(value)](value)
