@@ -92,6 +92,11 @@ class Left:
         return seals.behind(self.tracer, x, "made", self.held)
 
 
+def left(x: Any, made: Callable[[Any], Any]) -> Any:
+    """What the traced function sees of an element that was put into a set, of which only numbers may be computed."""
+    return made(x) if isinstance(x, (float, complex)) else x
+
+
 def lost(what: str) -> str:
     """What to tell who asks for a derivative by what code behind the run's back has left somewhere."""
     return (
@@ -119,8 +124,10 @@ def renew(tracer: Tracer, made: Callable[[Any], Any] | None = None) -> None:
             continue
         if is_one_of(type(shadow), MUTABLE) and not is_held(original, before):
             if type(shadow) is set:
+                known = {id(plain_element(tracer, x)): x for x in shadow}
+                now = [known[id(x)] if id(x) in known else left(x, made) for x in original]
                 shadow.clear()
-                shadow.update(original)
+                shadow.update(now)
                 changed(tracer, shadow, set(original))
             else:
                 refresh(tracer, [shadow], made)
