@@ -753,13 +753,28 @@ def leaf(
         named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
         owner = attribute(obj, "__name__") if named else type(obj).__name__
         traced = meaning.boxing.enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
-        if entry is not None:
+        if entry is not None or is_moved(tracer, value):
             traced = left_by_others(tracer, name, traced)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced
     if is_traced_array(value) or (is_container(value) and id(value) in tracer.shadows):
         return meaning.boxing.enter(tracer, value, name)
     return value
+
+
+def is_moved(tracer: Tracer, value: Any) -> bool:
+    """Whether a value that is met for the first time was put outside by the run, and moved there by other code."""
+    if not tracer.others_ran:
+        return False
+    kind = type(value)
+    if kind is dict:
+        value = tuple(value.values())
+    elif not is_one_of(kind, (list, tuple)):
+        value = (value,) if isinstance(value, (float, complex, np.generic, np.ndarray)) else ()
+    put = meaning.sights.put_outside(tracer) if value else ()
+    if tracer.put_values[0] is not put:
+        tracer.put_values = put, {id(op.value) for op in put}
+    return any(id(x) in tracer.put_values[1] for x in value)
 
 
 def left_by_others(tracer: Tracer, name: str, now: Any) -> Any:

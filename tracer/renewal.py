@@ -117,6 +117,7 @@ def renew(tracer: Tracer, made: Callable[[Any], Any] | None = None) -> None:
 
     ``made(x)`` is what the traced function sees of a value that was put there.
     """
+    tracer.others_ran = True
     made = Left(tracer) if made is None else made
     for shadow, original in list(tracer.originals.values()):
         before = tracer.before.get(id(shadow))
