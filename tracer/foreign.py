@@ -233,7 +233,7 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         # The function, which stands at its place, is not iterated over.
         given = args[own:last]
         if (known and fn is itertools.tee and args[1:2] != (0,)) or name == "join":
-            given = tuple([begun(tracer, site, x) for x in given])
+            given = tuple([begun(tracer, site, x, name == "join") for x in given])
         given = [
             x if i == place else taken(tracer, site, x, merging, ordered)
             for i, x in enumerate(given)
@@ -399,11 +399,16 @@ def taken(tracer: Tracer, site: Site, value: Any, merging: bool, ordered: bool =
     return iterable(tracer, site, value)
 
 
-def begun(tracer: Tracer, site: Site, value: Any) -> Any:
+def begun(tracer: Tracer, site: Site, value: Any, joins: bool) -> Any:
     """The iterator of an object, where C code asks that for one in its turn."""
     if not is_object(value) or python_special(value, "__iter__") is MISSING:
         return value
-    return iterator_of(tracer, site, value)
+    try:
+        return iterator_of(tracer, site, value)
+    except TypeError:
+        if not joins:
+            raise
+        return 0  # of which `join` says in its own words that it cannot be iterated over
 
 
 INSERTING = {bisect.insort_left: bisect.bisect_left, bisect.insort_right: bisect.bisect_right}
