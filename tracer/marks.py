@@ -18,6 +18,7 @@ import functools
 import io
 import mmap
 import pathlib
+import queue
 import sys
 import types
 from collections.abc import Iterator
@@ -391,8 +392,10 @@ def keep(
 
 
 def files(tracer: Any, fn: types.FunctionType, given: tuple[Any, ...]) -> list[Any]:
-    """What a Python function that is not traced may write to: files behind its arguments, such as a logger's."""
-    return [x for x in reachable(tracer, fn, given) if isinstance(x, io.IOBase)]
+    """What a Python function that is not traced may write to: files and queues behind its arguments, as a logger's."""
+    return [
+        x for x in reachable(tracer, fn, given) if isinstance(x, (io.IOBase, queue.SimpleQueue))
+    ]
 
 
 def reachable(tracer: Any, fn: types.FunctionType, given: tuple[Any, ...]) -> Iterator[Any]:

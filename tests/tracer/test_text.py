@@ -28,6 +28,7 @@ import itertools
 import json
 import locale
 import logging
+import logging.handlers
 import marshal
 import math
 import mmap
@@ -831,6 +832,14 @@ def by_log(x):
     return stream.getvalue().split()[1]
 
 
+def by_log_queue(x):
+    records = queue.SimpleQueue()
+    logger = logging.Logger("text")
+    logger.addHandler(logging.handlers.QueueHandler(records))
+    logger.warning("%s", x)
+    return records.get().getMessage()
+
+
 def by_warning(x):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -842,7 +851,16 @@ def by_warning(x):
 @pytest.mark.parametrize(
     "way",
     [by_global, by_dict, by_list, by_set, by_attribute, by_name, by_class, by_function, by_module]
-    + [by_buffer, by_environment, by_context, by_stdout, by_file_in_python, by_log, by_warning],
+    + [
+        by_buffer,
+        by_environment,
+        by_context,
+        by_stdout,
+        by_file_in_python,
+        by_log,
+        by_log_queue,
+        by_warning,
+    ],
 )
 def test_text_that_went_outside(way):
     refused(lambda x: float(way(x)) * x, 2.5)
