@@ -29,7 +29,7 @@ from .detours import code_of, made_inside
 from .effects import effect, may_fail
 from .errors import TraceError
 from .held import Held
-from .holders import held, hold
+from .holders import belong, held, hold
 from .intrinsic import intrinsic
 from .kinds import (
     HELD,
@@ -621,6 +621,8 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         if has_ways_of_its_own(kind):  # it is asked next
             noted(tracer, obj, name, MISSING, "unset")
         raise
+    if not in_own and (sort is types.GetSetDescriptorType or isinstance(obj, C_DATA)):
+        belong(tracer.texts, obj, value)
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
         if kind is np.exceptions.AxisError and name in ("axis", "ndim"):
             return value  # which are no numbers that its text was made of
@@ -751,13 +753,28 @@ def leaf(
         named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
         owner = attribute(obj, "__name__") if named else type(obj).__name__
         traced = meaning.boxing.enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
-        if entry is not None:
+        if entry is not None or is_moved(tracer, value):
             traced = left_by_others(tracer, name, traced)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced
     if is_traced_array(value) or (is_container(value) and id(value) in tracer.shadows):
         return meaning.boxing.enter(tracer, value, name)
     return value
+
+
+def is_moved(tracer: Tracer, value: Any) -> bool:
+    """Whether a value that is met for the first time was put outside by the run, and moved there by other code."""
+    if not tracer.others_ran:
+        return False
+    kind = type(value)
+    if kind is dict:
+        value = tuple(value.values())
+    elif not is_one_of(kind, (list, tuple)):
+        value = (value,) if isinstance(value, (float, complex, np.generic, np.ndarray)) else ()
+    put = meaning.sights.put_outside(tracer) if value else ()
+    if tracer.put_values[0] is not put:
+        tracer.put_values = put, {id(op.value) for op in put}
+    return any(id(x) in tracer.put_values[1] for x in value)
 
 
 def left_by_others(tracer: Tracer, name: str, now: Any) -> Any:
@@ -901,7 +918,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
     in_c = not own and type(static(type(obj), name)) is types.GetSetDescriptorType
     if in_c and type(value) is Box and type(value.value) is int:
         value = protocols.plain_key(value)  # C code takes no box, and gives back another int
-    if in_c and tracer.texts.drawn:
+    if (in_c or isinstance(obj, C_DATA)) and tracer.texts.drawn:
         if (origin := found(tracer, value)) is not None:  # which C code keeps as it likes
             hold(tracer.texts, obj, origin)
             value = bare(value)

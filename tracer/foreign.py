@@ -10,6 +10,7 @@ Whatever else has no rule is opaque (see ``opaque``).
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import operator
@@ -39,6 +40,7 @@ from .protocols import (
     is_number,
     iterable,
     iterate_object,
+    iterator_of,
     note_digits,
     plain_key,
     truth,
@@ -46,7 +48,7 @@ from .protocols import (
 from .reads import MISSING
 from .record import has_box, record
 from .session import Tracer
-from .slots import is_object, kind_of, plain_of
+from .slots import is_object, kind_of, plain_of, python_special
 from .tape import Site, fn_name
 from .text import STRINGS, by_users_codec
 from .writers import is_home, is_shared, write_container, writes_to
@@ -188,6 +190,8 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(fn, type) and issubclass(fn, LIMITED):
         args = (*args[:1], *map(limit_of, args[1:]))
         kwargs = {name: limit_of(x) for name, x in kwargs.items()}
+    if known and fn in INSERTING and (found := of_insertion(*args, **kwargs)) is not None:
+        return insert(tracer, site, INSERTING[fn], *found)
     call_back = kept_callback if fn is iter or isinstance(fn, type) else callback
     if (fn is bytes or fn is bytearray) and args and type(args[0]) is ArrayBox:
         return opaque(tracer, site, fn, args, kwargs)
@@ -227,9 +231,12 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         last = own + (1 if name == "fromkeys" else leading)
         ordered = merging and issubclass(kept_in(fn, owner, args), OrderedDict)
         # The function, which stands at its place, is not iterated over.
+        given = args[own:last]
+        if (known and fn is itertools.tee and args[1:2] != (0,)) or name == "join":
+            given = tuple([begun(tracer, site, x, name == "join") for x in given])
         given = [
             x if i == place else taken(tracer, site, x, merging, ordered)
-            for i, x in enumerate(args[own:last])
+            for i, x in enumerate(given)
         ]
         args = (*args[:own], *given, *args[last:])
         if known and fn is itertools.compress:
@@ -390,6 +397,42 @@ def taken(tracer: Tracer, site: Site, value: Any, merging: bool, ordered: bool =
         method = meaning.attributes.load(tracer, site, value, "items")
         value = meaning.calls.call(tracer, site, method, (), {})
     return iterable(tracer, site, value)
+
+
+def begun(tracer: Tracer, site: Site, value: Any, joins: bool) -> Any:
+    """The iterator of an object, where C code asks that for one in its turn."""
+    if not is_object(value) or python_special(value, "__iter__") is MISSING:
+        return value
+    try:
+        return iterator_of(tracer, site, value)
+    except TypeError:
+        if not joins:
+            raise
+        return 0  # of which `join` says in its own words that it cannot be iterated over
+
+
+INSERTING = {bisect.insort_left: bisect.bisect_left, bisect.insort_right: bisect.bisect_right}
+
+
+def of_insertion(*args: Any, **kwargs: Any) -> Any:
+    """The container, the item, the bounds and the key of an insertion into what has an ``insert`` in Python."""
+
+    def bound(a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None) -> Any:
+        return (a, x, lo, hi, key) if python_special(a, "insert") is not MISSING else None
+
+    try:
+        return bound(*args, **kwargs)
+    except TypeError:  # CPython says its own word
+        return None
+
+
+def insert(tracer: Tracer, site: Site, place_of: Any, a: Any, x: Any, *bounds: Any) -> None:
+    """``bisect.insort`` into what has an ``insert`` of its own, which it calls."""
+    *bounds, key = bounds
+    call = meaning.calls.call
+    wanted = x if key is None else call(tracer, site, key, (x,), {})
+    place = call(tracer, site, place_of, (a, wanted, *bounds), {} if key is None else {"key": key})
+    call(tracer, site, meaning.attributes.load(tracer, site, a, "insert"), (place, x), {})
 
 
 def is_filled(fn: Any) -> bool:

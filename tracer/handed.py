@@ -32,6 +32,7 @@ from .border import ATOMS, boxes_behind
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .held import Held, hold
+from .holders import belong
 from .kinds import attribute, has_dict, is_one_of, isinstance, own_dict
 from .places import blame, module_of
 from .record import append, has_box
@@ -243,11 +244,14 @@ def note_parts(tracer: Tracer, fn: Any, args: Any, value: Any) -> None:
     whole = attribute(fn, "__self__")
     if whole is None or isinstance(whole, (type, types.ModuleType)):
         whole = args[0] if args else None
+    made = value if type(value) in (tuple, list) else (value,)
+    for x in args if value is None else made:  # it may have put them there
+        belong(tracer.texts, whole, x, type(fn) is not types.FunctionType or is_known(fn))
     if whole is None or not is_store(whole) or is_known(fn):
         return
     parts, reference = tracer.parts, weak(whole)
     above = living(parts.get(id(whole)))
-    for part in value if type(value) in (tuple, list) else (value,):
+    for part in made:
         key = id(part)
         if reference is not None and part is not whole and is_store(part):
             own = weak(part, lambda _, key=key: parts.pop(key, None))  # type: ignore[misc]

@@ -18,6 +18,7 @@ import os
 import re
 import stat
 import struct
+import sys
 import types
 import weakref
 from typing import Any
@@ -25,9 +26,19 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from .box import BOXES
 from .dependence import kind_of_rule
-from .kinds import attribute, hashes_natively, is_one_of, isinstance
-from .origins import File, Origin, Texts, joined
+from .kinds import (
+    IMMUTABLE,
+    attribute,
+    flags_of,
+    hashes_natively,
+    is_one_of,
+    isinstance,
+    mro_of,
+    own_dict,
+)
+from .origins import File, Origin, Store, Texts, around, joined
 from .places import UNTRACED, module_of, root_of
 from .structure import is_container
 from .text import PRIVATE
@@ -45,6 +56,7 @@ KEEPING = frozenset(
 )
 NAMING = frozenset(("posix", "nt", "_socket", "_imp", "_posixsubprocess", "fcntl"))
 OPENING = frozenset((open, io.open_code, io.FileIO))
+PATTERNS = frozenset(("Pattern", "Match"))  # by what name ever: of other packages as well
 LOOKING = (re.Pattern, re.Match, struct.Struct)
 # Python functions that are run as they are, and make numbers of text.
 READING = frozenset(
@@ -61,8 +73,14 @@ SILENT = frozenset(
 
 def hold(texts: Texts, value: Any, origin: Origin) -> None:
     """Remember that an object holds text: of a file, so does what it is written to."""
+    value = shown(value)
     if (file := file_of(value)) is not None:
         texts.files[file] = origin
+    if root_of_class(value) not in WELL_KNOWN:
+        origin = around(origin)
+    if (store := store_of(texts, value)) is not None:
+        store.origin = origin if store.origin is None else joined([origin, store.origin])
+        texts.files |= dict.fromkeys(store.files, store.origin)
     key, holders = id(value), texts.holders
     known = holders.get(key)
     if known is not None:
@@ -73,6 +91,17 @@ def hold(texts: Texts, value: Any, origin: Origin) -> None:
     except TypeError:  # then it lives as long as the run goes on
         reference = value
     holders[key] = (reference, origin)
+
+
+def shown(value: Any) -> Any:
+    """The array that an array, or an iterator over its elements, shows; any other value itself."""
+    while isinstance(value, SHOWING) and isinstance(value.base, np.ndarray):
+        value = value.base
+    return value
+
+
+SHOWING = (np.ndarray, np.flatiter)
+WELL_KNOWN = sys.stdlib_module_names | {"builtins", "numpy"}
 
 
 def file_of(value: Any) -> File | None:
@@ -88,7 +117,7 @@ def name_of(value: Any) -> Any:
         return None
     try:
         return value.fileno()
-    except (OSError, ValueError):  # there is none, or it has been closed
+    except Exception:  # there is none, or it has been closed
         return getattr(value, "name", None)
 
 
@@ -136,6 +165,19 @@ def started(texts: Texts, origin: Origin | None, began: int) -> None:
         since, before = texts.programs
         origins.append(before)
     texts.programs = since, joined(origins)
+
+
+def given_to_programs(texts: Texts, args: Any) -> Origin | None:
+    """The origin of what another program may read: names, the environment, and the files that its command names."""
+    words = [args]
+    for x in words:
+        if isinstance(x, (list, tuple)):
+            words += x
+        elif isinstance(x, str):
+            words += x.split() if " " in x else ()
+    files = [in_file(texts, x) for x in words if isinstance(x, (str, bytes, os.PathLike))]
+    origins = [x for x in (texts.names, *files) if x is not None]
+    return joined(origins) if origins else None
 
 
 CLOCK = 20_000_000  # nanoseconds by which the times of files may be late
@@ -192,6 +234,7 @@ def hold_all(texts: Texts, value: Any, origin: Origin) -> None:
 
 def held(tracer: Any, value: Any) -> Origin | None:
     """The origin of the text that an object holds."""
+    value = shown(value)
     holders = tracer.texts.holders
     known = holders.get(id(value))
     if known is None and has_files(tracer.texts):
@@ -200,7 +243,91 @@ def held(tracer: Any, value: Any) -> Origin | None:
             return origin
     if known is None and holders and isinstance(value, memoryview):
         known = holders.get(id(value.obj))
-    return None if known is None else known[1]
+    store = store_of(tracer.texts, value) if tracer.texts.stores else None
+    more = [] if store is None else [store.origin, *map(tracer.texts.files.get, store.files)]
+    found = [x for x in (None if known is None else known[1], *more) if x is not None]
+    if known is None and found:
+        return around(joined(found))
+    return joined(found) if found else None
+
+
+def store_of(texts: Texts, value: Any) -> Store | None:
+    """The store that a thing is a part of."""
+    known = texts.stores.get(id(value))
+    if known is None:
+        return None
+    store = known[1]
+    while store.into is not None:
+        store = store.into
+    return store
+
+
+def entered(texts: Texts, value: Any) -> Store | None:
+    """The store that a thing is a part of, or that it will be; None for one of which C code knows no parts."""
+    if (store := store_of(texts, value)) is not None or not is_store(value):
+        return store
+    key, stores = id(value), texts.stores
+    try:
+        reference: Any = weakref.ref(value, lambda _: stores.pop(key, None))
+    except TypeError:  # then it lives as long as the run goes on: numbers and dates do not
+        if not type(value).__flags__ & HAVE_GC or root_of_class(value) in WELL_KNOWN:
+            return None
+        reference = value
+    known = texts.holders.get(key)
+    store = Store(None if known is None else known[1])
+    stores[key] = reference, store
+    return store
+
+
+HAVE_GC = 1 << 14
+
+
+def is_store(value: Any) -> bool:
+    """Whether a thing of C code's may have parts that C code makes."""
+    kind = type(value)
+    return not is_one_of(kind, BOXES) and not isinstance(value, np.ndarray) and may_hold(value)
+
+
+def is_of_c(value: Any) -> bool:
+    """Whether a value is of a class written in C, or of one that derives from such."""
+    return any(flags_of(base) & IMMUTABLE for base in mro_of(type(value))[:-1])
+
+
+def root_of_class(value: Any) -> str:
+    """The package that the class of a value comes from."""
+    return str(type(value).__module__).partition(".")[0]
+
+
+def belong(texts: Texts, whole: Any, part: Any, of_c: bool = True) -> None:
+    """C code has made one thing of another, or put it there: text that is put into one may be read from the other."""
+    if part is whole or not (is_store(part) and is_store(whole)):
+        return
+    if not of_c or (is_of_c(part) and is_of_c(whole)):
+        join(entered(texts, whole), entered(texts, part))
+
+
+def join(one: Store | None, other: Store | None) -> None:
+    """Make one store of two."""
+    if one is None or other is None or one is other:
+        return
+    other.into = one
+    one.files += other.files
+    origins = [x for x in (one.origin, other.origin) if x is not None]
+    one.origin = joined(origins) if origins else None
+
+
+def belongs_to_own(texts: Texts, value: Any) -> None:
+    """An object in Python, such as C code works with, is one with the things of C code's that are its attributes."""
+    for x in list((own_dict(value) or {}).values()):
+        if id(x) in texts.stores:
+            join(entered(texts, value), store_of(texts, x))
+
+
+def opened(texts: Texts, value: Any, files: list[File]) -> None:
+    """C code was given the names of files, and has made a thing of them: what is put into that may be written there."""
+    store = entered(texts, value) if files else None
+    if store is not None:
+        store.files += files
 
 
 def may_hold(value: Any) -> bool:
@@ -209,6 +336,8 @@ def may_hold(value: Any) -> bool:
     if is_one_of(kind, SILENT) or is_one_of(kind, PRIVATE) or is_container(value):
         return False
     if isinstance(value, (type, types.BuiltinFunctionType, np.generic, *LOOKING)):
+        return False
+    if kind.__name__ in PATTERNS:
         return False
     return not (kind is np.ndarray and value.dtype.kind in "fibuc")
 

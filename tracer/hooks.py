@@ -388,7 +388,7 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
             return entry[2]
         place = None if reads is None else global_place(reads, scope, name, value)
         traced = enter(tracer, value, name, place)
-        if entry is not None:
+        if entry is not None or attributes.is_moved(tracer, value):
             traced = attributes.left_by_others(tracer, name, traced)
         if traced is value and atom:
             if reads is not None:

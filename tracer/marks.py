@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import functools
 import io
+import mmap
 import pathlib
+import queue
 import sys
 import types
 from collections.abc import Iterator
@@ -32,6 +34,7 @@ from .errors import TraceError
 from .frames import items_of, native, referents
 from .holders import (
     SILENT,
+    belong,
     file_named,
     gives_nothing,
     held,
@@ -44,7 +47,7 @@ from .holders import (
     may_hold,
 )
 from .kinds import are_one_of, attribute, has, imported, is_number_class, is_one_of, isinstance
-from .origins import File, Origin, Texts, dependent, dependents, joined
+from .origins import File, Origin, Texts, dependent, dependents, is_around, joined
 from .places import blame
 from .seals import Unfollowed
 from .structure import attributes, is_container, is_namedtuple
@@ -80,9 +83,10 @@ def behind(tracer: Any, site: Site, *values: Any) -> Origin | None:
     return joined(origins) if origins else None
 
 
-def in_files(tracer: Any, args: Any) -> Origin | None:
+def in_files(tracer: Any, fn: Any, args: Any) -> Origin | None:
     """The origin of the text in files that a function in C is given the names of, to read them."""
-    origins = [x for name in names_in(args) if (x := in_file(tracer.texts, name)) is not None]
+    names = [*names_in(args), *[x for x in args[:1] if fn is mmap.mmap]]  # which has a descriptor
+    origins = [x for name in names if (x := in_file(tracer.texts, name)) is not None]
     return joined(origins) if origins else None
 
 
@@ -234,7 +238,9 @@ def follow(
     if kind is str or kind is bytes:
         return wrapped(value, origin)
     if is_number(value):
-        return value if is_known(fn) else number(tracer, site, fn, value, origin)
+        about = type(value) is int or (type(value) is float and value != value)  # a missing one
+        about = about and is_around(origin)
+        return value if about or is_known(fn) else number(tracer, site, fn, value, origin)
     if (
         is_one_of(kind, SILENT)
         or is_one_of(kind, PRIVATE)
@@ -359,8 +365,13 @@ class Reading:
 ORDERING = frozenset(("shuffle",))  # generators draw positions, whatever lies there
 
 
-def keep(tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origin) -> None:
-    """A C function was given text, or numbers to make text of: what it may have put it into holds it."""
+def keep(
+    tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origin, known: bool = True
+) -> None:
+    """A C function was given text, or numbers to make text of: what it may have put it into holds it.
+
+    One that gives something has put it nowhere, where it is ``known``; another one into what it works on.
+    """
     if isinstance(fn, type) or is_naming(fn) or attribute(fn, "__name__") in ORDERING:
         return
     owner = attribute(fn, "__self__")
@@ -368,18 +379,23 @@ def keep(tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origi
         owner, args = args[0], args[1:]
     if is_one_of(type(owner), BOXES):  # an array, which writes itself to a file of this name
         tracer.texts.files |= dict.fromkeys(files_named(args), origin)
-    if not (gives_nothing(fn, value) or value is owner):
-        return
     given = (owner, *args, *kwargs.values())
+    if not (gives_nothing(fn, value) or value is owner):
+        if known:
+            return
+        given = given[:2] if owner is None or isinstance(owner, types.ModuleType) else given[:1]
     in_python = type(fn) is types.FunctionType and is_known(fn)
-    for x in files(tracer, fn, given) if in_python else given:
+    own = () if in_python and known else given
+    for x in (*own, *files(tracer, fn, given)) if in_python else given:
         if may_hold(x):
             hold_all(tracer.texts, x, origin)
 
 
 def files(tracer: Any, fn: types.FunctionType, given: tuple[Any, ...]) -> list[Any]:
-    """What a Python function that is not traced may write to: files behind its arguments, such as a logger's."""
-    return [x for x in reachable(tracer, fn, given) if isinstance(x, io.IOBase)]
+    """What a Python function that is not traced may write to: files and queues behind its arguments, as a logger's."""
+    return [
+        x for x in reachable(tracer, fn, given) if isinstance(x, (io.IOBase, queue.SimpleQueue))
+    ]
 
 
 def reachable(tracer: Any, fn: types.FunctionType, given: tuple[Any, ...]) -> Iterator[Any]:
@@ -409,7 +425,12 @@ def failed(tracer: Any, site: Site, fn: Any, asked: Any, error: BaseException) -
 
 def read(tracer: Any, site: Site, fn: Any, source: Any, value: Any) -> Any:
     """What was read from an object, which may be a holder."""
-    origin = held(tracer, source) if tracer.texts.holders else None
+    if is_one_of(type(value), SILENT):
+        if not tracer.texts.holders:
+            return value
+    else:
+        belong(tracer.texts, source, value)
+    origin = held(tracer, source)
     return value if origin is None else follow(tracer, site, fn, value, origin)
 
 

@@ -10,6 +10,7 @@ traced       one that is given some: its result is recorded, if it is made of nu
 from __future__ import annotations
 
 import functools
+import mmap
 import operator
 import random
 import signal
@@ -45,13 +46,24 @@ from .handed import (
     may_call,
     note_parts,
 )
-from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
+from .holders import (
+    belongs_to_own,
+    given_to_programs,
+    gives_nothing,
+    has_files,
+    is_known,
+    is_naming,
+    on_the_system,
+    opened,
+    started,
+)
 from .kinds import attribute, dict_of, flags_of, has, has_dict, has_special, is_one_of, isinstance
 from .leads import leads_to_users
 from .marks import (
     Reading,
     behind,
     failed,
+    files_named,
     follow,
     found,
     in_files,
@@ -129,9 +141,18 @@ class Call:
         self.given = args
         self.asked = (fn, args, kwargs)
         self.texts = len(tracer.texts.drawn)
+        if self.texts and tracer.texts.stores and may_call(fn):
+            for x in args:
+                belongs_to_own(tracer.texts, x)
         origin = found(tracer, self.asked) if self.texts else None
-        if has_files(tracer.texts) and (fn is np.fromfile or type(fn) is types.FunctionType):
-            origin = in_files(tracer, args) or origin
+        if has_files(tracer.texts) and reads_files(fn):
+            origin = in_files(tracer, fn, args) or origin
+        if (
+            self.texts
+            and starts(fn)
+            and (more := given_to_programs(tracer.texts, args)) is not None
+        ):
+            origin = more if origin is None else joined([origin, more])
         passing: list[Origin] = []  # of text that the function is, or will be, given one by one
         if type(fn) is not types.FunctionType and any(map(is_generator, args)):
             args = tuple([passed(x, passing) if is_generator(x) else x for x in args])
@@ -186,6 +207,8 @@ class Call:
         if self.runs or not looks_only(fn):
             renew(tracer)
         note_parts(tracer, fn, args, value)
+        if may_call(fn):
+            opened(tracer.texts, value, files_named(args))
         result = born(tracer, site, fn, tuple(plain_args), options, value, self.pure)
         said = len(tracer.tape.ops) > start or (value is None and tracer.reads is not None)
         if tracer.reads is not None and not self.pure:
@@ -208,7 +231,8 @@ class Call:
         if self.origin is not None:
             origins = [*origins, self.origin]
         if origins:
-            keep(self.tracer, self.fn, self.given, self.kwargs, value, joined(origins))
+            known = not may_call(self.fn)
+            keep(self.tracer, self.fn, self.given, self.kwargs, value, joined(origins), known)
 
     def marked(self, result: Any, began: int) -> Any:
         """The result of a call without traced values, as text if it was made of some. It ``began`` then."""
@@ -216,7 +240,7 @@ class Call:
         if self.texts and is_naming(fn):
             read = on_the_system(tracer.texts, fn, given, behind(tracer, site, *given), began)
             return result if read is None else follow(tracer, site, Reading(fn), result, read)
-        if self.texts and type(fn) is types.FunctionType and module_of(fn) == "subprocess":
+        if self.texts and starts(fn):
             started(tracer.texts, behind(tracer, site, *given), began)
         if self.origin is not None:
             result = follow(tracer, site, fn, result, self.origin)
@@ -357,6 +381,16 @@ class Call:
             f"{blame(self.site)}: {full_name(self.fn)} returns {made_of}, into which no gradient can be followed\n"
             f"{IN_A_FUNCTION}"
         )
+
+
+def starts(fn: Any) -> bool:
+    """Whether a function may start another program, and gives what that gives."""
+    return type(fn) is types.FunctionType and module_of(fn) == "subprocess"
+
+
+def reads_files(fn: Any) -> bool:
+    """Whether a callable may read the files that it is given the names of."""
+    return fn is np.fromfile or fn is mmap.mmap or type(fn) is types.FunctionType or may_call(fn)
 
 
 METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)

@@ -28,18 +28,48 @@ class Origin:
         self.op, self.place, self.parts = op, place, parts
 
 
+class Around(Origin):
+    """Of what C code gives that has text somewhere: whole numbers tell of its own, as of lengths, kinds and counts."""
+
+    __slots__ = ()
+
+
+def around(origin: Origin) -> Origin:
+    """The origin of what C code gives that has text of an origin, nobody knows where."""
+    return origin if type(origin) is Around else Around(None, origin.place, [origin])
+
+
+def is_around(origin: Origin) -> bool:
+    """Whether all texts of an origin are somewhere in what C code has."""
+    if type(origin) is Around:
+        return True
+    return origin.parts is not None and all(map(is_around, origin.parts))
+
+
 File = tuple[Any, int]  # a device and a number
+
+
+class Store:
+    """What C code has made of one thing: what is put into a part of it, others may show. It may be ``into`` another."""
+
+    __slots__ = ("files", "into", "origin")
+
+    def __init__(self, origin: Origin | None) -> None:
+        self.origin = origin
+        self.files: list[File] = []  # that it was opened with
+        self.into: Store | None = None
 
 
 class Texts:
     """What a run knows of text."""
 
-    __slots__ = ("dependence", "drawn", "files", "holders", "names", "programs")
+    __slots__ = ("dependence", "drawn", "files", "holders", "names", "programs", "stores")
 
     def __init__(self) -> None:
         # The origins of what was drawn, and of what C code asked to see, in order.
         self.drawn: list[Origin] = []
         self.holders: dict[int, tuple[Any, Origin]] = {}  # by id: a reference to it, its origin
+        self.stores: dict[int, tuple[Any, Store]] = {}  # by id: a reference to a part of it
         self.files: dict[File | None, Origin] = {}  # of the files that it was written to
         self.names: Origin | None = None  # of the names that files were given
         # Of other programs that were given some, or could read it: since when, in nanoseconds, and of what.

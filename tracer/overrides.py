@@ -152,7 +152,9 @@ def bare(tracer: Tracer, site: Site, value: Any) -> Any:
         return elements(tracer, site, value) if has_length(tracer, site, value) else value
     if base is deque:
         return [*iter(protocols.iterate_object(tracer, site, value))]
-    return base.__str__(value) if base is str else value
+    if base is str and python_special(value, "__str__") is MISSING:  # which NumPy asks otherwise
+        return base.__str__(value)
+    return value
 
 
 # -------------------------------------------------------------------------------------------- overrides

@@ -10,7 +10,6 @@ from typing import Any
 from ..rules.words import with_article
 from . import attributes, meaning, places, seals
 from .border import STAND_INS, is_held
-from .box import BOXES
 from .boxing import enter
 from .frames import MUTABLE
 from .held import Held
@@ -18,6 +17,7 @@ from .kinds import is_one_of, isinstance
 from .session import Tracer
 from .structure import is_container
 from .tape import Op
+from .text import PRIVATE
 from .through import read_cells
 
 # A loop may wait for what another thread, or a handler of signals, is to change: at so many heads it looks again.
@@ -92,6 +92,11 @@ class Left:
         return seals.behind(self.tracer, x, "made", self.held)
 
 
+def left(x: Any, made: Callable[[Any], Any]) -> Any:
+    """What the traced function sees of an element that was put into a set, of which only numbers may be computed."""
+    return made(x) if isinstance(x, (float, complex)) else x
+
+
 def lost(what: str) -> str:
     """What to tell who asks for a derivative by what code behind the run's back has left somewhere."""
     return (
@@ -112,6 +117,7 @@ def renew(tracer: Tracer, made: Callable[[Any], Any] | None = None) -> None:
 
     ``made(x)`` is what the traced function sees of a value that was put there.
     """
+    tracer.others_ran = True
     made = Left(tracer) if made is None else made
     for shadow, original in list(tracer.originals.values()):
         before = tracer.before.get(id(shadow))
@@ -119,8 +125,10 @@ def renew(tracer: Tracer, made: Callable[[Any], Any] | None = None) -> None:
             continue
         if is_one_of(type(shadow), MUTABLE) and not is_held(original, before):
             if type(shadow) is set:
+                known = {id(plain_element(tracer, x)): x for x in shadow}
+                now = [known[id(x)] if id(x) in known else left(x, made) for x in original]
                 shadow.clear()
-                shadow.update(original)
+                shadow.update(now)
                 changed(tracer, shadow, set(original))
             else:
                 refresh(tracer, [shadow], made)
@@ -140,7 +148,7 @@ def changed(tracer: Tracer, shadow: Any, now: Any) -> None:
 
 def plain_element(tracer: Tracer, value: Any) -> Any:
     """What the plain copy of a container holds in the place of an element."""
-    if is_one_of(type(value), BOXES):
+    if is_one_of(type(value), PRIVATE):
         return value.value
     if is_one_of(type(value), STAND_INS):
         return STAND_INS[type(value)](value)

@@ -251,6 +251,7 @@ def run(
         active.tracer = before
         if before is None:
             tracer.texts.holders.clear()
+            tracer.texts.stores.clear()
         tracer.close()
     return done
 

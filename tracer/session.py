@@ -114,6 +114,11 @@ class Tracer:
         self.finalizers: list[Any] = []  # of objects that the run has made: their Detours
         # Up to where the tape is known, and what was put outside by then.
         self.put: tuple[int, int, list[Op]] = (0, -1, [])
+        self.put_values: tuple[Any, set[int]] = (
+            (),
+            set(),
+        )  # these ops, and the ids of their values
+        self.others_ran = False  # whether code has run of which the run sees nothing
         self.resuming: dict[int, Any] = {}  # id of an iterator that runs code outside as it is: it
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree

@@ -147,6 +147,13 @@ class Axes:
     def get_limits(self):
         return self.left, self.right
 
+    def set_title(self, title):
+        self.title = title
+        return self
+
+    def get_title(self):
+        return self.title
+
     @property
     def width(self):
         return self.right - self.left
@@ -260,6 +267,49 @@ def test_what_a_function_that_is_run_as_it_is_has_kept_is_not_read_as_a_constant
         with pytest.raises(NoRuleError, match="depends on traced values that it was given before"):
             value_and_grad(f)(x)
         assert value_and_grad(beside)(x) == (2 * x, 2.0)
+
+
+@pytest.mark.parametrize("way", ["part", "part of a part", "attribute", "other part"])
+def test_text_that_is_put_into_a_part_is_read_from_the_whole(way, plots):
+    def f(x):
+        store = plots.Store()
+        other = store.part("other")
+        if way == "attribute":
+            plots.write(Manager(store.part("rate")), str(x))
+            return float(plots.read(Manager(store.part("rate")))) * x
+        part = other.part("rate") if way == "part of a part" else store.part("rate")
+        part.write(str(x))
+        return float((other.part("rate") if way == "other part" else store.part("rate")).read()) * x
+
+    def beside(x):
+        store, other = plots.Store(), plots.Store()
+        store.part("rate").write(str(x))
+        store.part("rate").read()
+        return other.part("size").read() * len(store.part("size").name) * x
+
+    for on in (True, False):
+        with jit(on):
+            for x in (2.0, 3.0, 2.0, 3.0):
+                with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+                    value_and_grad(f)(x)
+                assert value_and_grad(beside)(x) == (8 * x, 8.0)
+
+
+def test_a_title_is_text_where_it_is_read_again(plots):
+    def f(x):
+        axes = plots.Axes()
+        axes.set_title(f"{x}")
+        return float(axes.get_title()) * x
+
+    def width(x):
+        axes = plots.Axes()
+        axes.set_title(f"{x}")
+        return axes.get_limits()[1] * x
+
+    for x in (2.0, 3.0, 2.0):
+        with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+            value_and_grad(f)(x)
+        assert value_and_grad(width)(x) == (x, 1.0)
 
 
 class Manager:

@@ -174,3 +174,66 @@ def test_what_is_declared_to_have_none(mode):
     for call in range(5):
         x = 1.0 + call
         assert value_and_grad(f)(x) == (3.375 * x**4, 3.375 * x**3)
+
+
+def test_what_is_put_into_a_set_may_have_a_derivative(mode):
+    seen = set()
+    items = map(lambda _: seen.add(STATE["w"]), itertools.count())
+
+    def f(x):
+        seen.clear()
+        STATE["w"] = x * 1.0
+        next(items)
+        return sum(seen) * x
+
+    for x in (2.0, 3.0, 2.0, 3.0):
+        with pytest.raises(NoRuleError, match="has changed a container outside"):
+            value_and_grad(f)(x)
+
+
+def test_what_is_put_into_a_set_may_be_constant(mode):
+    seen = {1.0}
+    items = map(lambda i: seen.add(3.0 * i), itertools.count(1))
+
+    def f(x):
+        seen.discard(9.0)
+        next(items)
+        return sum(seen) * x
+
+    assert [value_and_grad(f)(2.0)[1] for _ in range(5)] == [4.0, 10.0, 19.0, 22.0, 37.0]
+
+
+MOVES = {
+    "attribute": lambda holder: setattr(holder, "found", STATE["w"]),
+    "list": lambda holder: setattr(holder, "found", [STATE["w"]]),
+    "dict": lambda holder: setattr(holder, "found", {"w": STATE["w"]}),
+    "global": lambda holder: globals().update(FOUND=STATE["w"]),
+}
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_what_is_moved_to_where_nobody_has_looked_before(move, mode):
+    holder = Thing()
+    moves = map(lambda _: MOVES[move](holder), itertools.count())
+
+    def found():
+        if move == "global":
+            return FOUND  # noqa: F821
+        if move == "attribute":
+            return holder.found
+        return holder.found[0] if move == "list" else holder.found["w"]
+
+    def f(x):
+        STATE["w"] = x * 1.0
+        next(moves)
+        return found() * x
+
+    def beside(x):
+        STATE["w"] = x * 1.0
+        next(moves)
+        return holder.w * x
+
+    for x in (2.0, 3.0, 2.0, 3.0):
+        with pytest.raises(NoRuleError, match="code that is not traced has changed"):
+            value_and_grad(f)(x)
+        assert value_and_grad(beside)(x) == (0.0, 0.0)

@@ -504,3 +504,43 @@ def test_what_asks_numpy_for_its_results_is_refused(fn):
 def test_what_asks_numpy_for_its_results_may_be_made_an_array():
     slope = grad(lambda x: np.sin(np.asarray(Wrapping(x))).sum())(np.array([0.25, 0.5]))
     np.testing.assert_array_equal(slope, np.cos([0.25, 0.5]))
+
+
+told = []
+
+
+class Word(str):
+    """A string that says something else of itself."""
+
+    def __str__(self):
+        told.append(self.upper())
+        return "other"
+
+
+WORDS = {
+    "array": lambda: np.array([Word("ab"), "c"]).tolist(),
+    "asarray": lambda: np.asarray(Word("ab")).tolist(),
+    "nested": lambda: np.array([[Word("ab"), Word("abcd")]]).tolist(),
+    "type": lambda: np.array([Word("ab")], dtype="U4").tolist(),
+    "bytes": lambda: np.array([Word("ab")], dtype="S4").tolist(),
+    "objects": lambda: str.upper(np.array([Word("ab")], dtype=object)[0]),
+    "full": lambda: np.full(2, Word("ab")).tolist(),
+    "operand": lambda: (np.array(["ot"]) == Word("ab")).tolist(),
+}
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("name", WORDS)
+def test_an_array_of_text_asks_a_string_of_a_derived_class_for_it(name, on):
+    def f(x):
+        found = WORDS[name]()
+        return x * len(told), found
+
+    def calls(run):
+        told.clear()
+        return [run(2.0) for _ in range(5)], [*told]
+
+    expected, asked = calls(f)
+    with jit(on):
+        found, seen = calls(lambda x: value_and_grad(f, has_aux=True)(x)[0])
+    assert found == expected and seen == asked

@@ -1,5 +1,6 @@
 """Lists, tuples and dicts with methods of their own, given to C code: some of it asks them, some does not."""
 
+import bisect
 import collections
 import functools
 import itertools
@@ -256,6 +257,100 @@ def test_what_is_unpacked_with_a_star_is_asked_for_an_iterator_again(f, kind, on
         for k in range(6):
             assert value_and_grad(lambda x: f(x, seen))(1.5 + k)[0] == f(1.5 + k, plain)
             assert vars(seen) == vars(plain)
+
+
+class Letters(Counting):
+    def __next__(self):
+        return str(super().__next__())
+
+
+TWICE = {
+    "tee": lambda x, items: x * sum(a * b for a, b in zip(*itertools.tee(items), strict=True)),
+    "tee into none": lambda x, items: x * len(itertools.tee(items, 0)),
+    "tee into one": lambda x, items: x * sum(*itertools.tee(items, 1)),
+    "join": lambda x, items: x * len("-".join(map(str, items))) * items.passes,
+    "join letters": lambda x, items: x * len("-".join(Letters())),
+}
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("name", TWICE)
+def test_tee_and_join_ask_for_an_iterator_again(name, on):
+    f, plain, seen = TWICE[name], Counting(), Counting()
+    with jit(on):
+        for k in range(6):
+            assert value_and_grad(lambda x: f(x, seen))(1.5 + k)[0] == f(1.5 + k, plain)
+            assert vars(seen) == vars(plain)
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("join", ["-".join, lambda items: str.join("-", items)])
+def test_join_asks_an_iterator_again(join, on):
+    def passes(x):
+        letters = Letters()
+        return x * len(join(letters)) * letters.passes
+
+    with jit(on):
+        for k in range(6):
+            assert value_and_grad(passes)(1.5 + k) == (passes(1.5 + k), 22.0)
+
+
+class Ordered(list):
+    def insert(self, place, item):
+        log.append(place)
+        list.insert(self, place, item * 2.0)
+
+
+class Row:
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, i):
+        return self.items[i]
+
+    def insert(self, place, item):
+        log.append(place)
+        self.items.insert(place, item * 2.0)
+
+
+ROW = [Ordered([1.0, 30.0])]
+INSERTED = {
+    "of the run": lambda x: then(row := Ordered([1.0, 30.0]), bisect.insort(row, x), row[1] * x),
+    "a sequence": lambda x: then(row := Row([1.0, 30.0]), bisect.insort_left(row, x), row[1] * x),
+    "by a key": lambda x: then(row := Ordered([30.0, 1.0]), bisect.insort(row, x, key=lambda y: -y), row[1] * x),
+    "bounds": lambda x: then(row := Ordered([1.0, 30.0]), bisect.insort(row, x, 0, 1), row[1] * x),
+    "a constant": lambda x: then(bisect.insort(ROW[0], 20.0), x * len(log) * sum(ROW[0])),
+}  # fmt: skip
+
+
+def then(*values):
+    return values[-1]
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("name", INSERTED)
+def test_insort_calls_an_insert_of_its_own(name, on):
+    f = INSERTED[name]
+
+    def calls(run):
+        log.clear()
+        ROW[0] = Ordered([1.0, 30.0])
+        return [run(2.0 + k) for k in range(6)], [*log], [*ROW[0]]
+
+    values, *left = calls(f)
+    with jit(on):
+        found, *seen = calls(value_and_grad(f))
+    assert seen == left
+    assert [value for value, _ in found] == values
+    slope = (lambda x: 4 * x) if name != "a constant" else (lambda x: f_of(values, x) / x)
+    assert_close([g for _, g in found], [slope(2.0 + k) for k in range(6)])
+
+
+def f_of(values, x):
+    return values[int(x) - 2]
 
 
 grown = {"weight": 1.0}

@@ -508,3 +508,37 @@ def test_a_program_leaves_whole_parts_of_large_numbers_alone(f):
     for x in (2.0**52, -1e17, 1e300):
         with pytest.raises(TraceError, match="int takes a traced number apart, which is so large"):
             answer(x)
+
+
+class Name(str):
+    def __hash__(self):
+        return str.__hash__(self)
+
+    def __eq__(self, other):
+        return str.__eq__(self, other)
+
+
+class Alike(str):
+    def title(self):
+        return self
+
+
+class Holder:
+    rate = 2.0
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_string_that_is_compared_in_its_own_way_names_no_attribute(on):
+    ways = {
+        "getattr": lambda x, kind: getattr(Holder(), kind("rate")) * x,
+        "default": lambda x, kind: getattr(Holder(), kind("rate"), 2.0) * x,
+        "hasattr": lambda x, kind: hasattr(Holder(), kind("rate")) * 2.0 * x,
+        "setattr": lambda x, kind: setattr(Holder(), kind("rate"), x) or 2.0 * x,
+        "delattr": lambda x, kind: delattr(Holder(), kind("other")) or x,
+    }
+    with jit(on):
+        for name, f in ways.items():
+            with pytest.raises(TraceError, match=r"class Name, .*\nname it by the plain string"):
+                value_and_grad(lambda x, f=f: f(x, Name))(3.0)
+            if name != "delattr":
+                assert value_and_grad(lambda x, f=f: f(x, Alike))(3.0) == (6.0, 2.0)

@@ -28,6 +28,7 @@ import itertools
 import json
 import locale
 import logging
+import logging.handlers
 import marshal
 import math
 import mmap
@@ -43,6 +44,7 @@ import shlex
 import sqlite3
 import string
 import struct
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -148,6 +150,22 @@ def from_file(text):
         file.write(text)
         file.seek(0)
         return file.read()
+
+
+def by_program(text):
+    with tempfile.TemporaryDirectory() as path:
+        path = os.path.join(path, "text")
+        with open(path, "w") as file:
+            file.write(text)
+        return subprocess.check_output(["cat", path]).decode()
+
+
+def by_map(text):
+    with tempfile.TemporaryFile("w+b") as file:
+        file.write(text.encode())
+        file.flush()
+        with mmap.mmap(file.fileno(), 0) as memory:
+            return memory[:].decode()
 
 
 def from_database(query):
@@ -313,6 +331,37 @@ MADE = {  # what is made of text, to be read by float
         t := [], re.sub(".+", lambda m: t.append(m.group()) or "", s), t[0]
     ),
     "readline": lambda s: next(iter(io.StringIO(s).readline, "")),
+    "text of a child": lambda s: then(
+        e := ElementTree.Element("a"),
+        setattr(ElementTree.SubElement(e, "b"), "text", s),
+        e.findtext("b"),
+    ),
+    "text of a child that was put there": lambda s: then(
+        e := ElementTree.Element("a"),
+        c := ElementTree.Element("b"),
+        e.append(c),
+        setattr(c, "text", s),
+        "".join(e.itertext()),
+    ),
+    "text of a child that was found": lambda s: then(
+        e := ElementTree.fromstring("<a><b/></a>"), setattr(e[0], "text", s), e.findtext("b")
+    ),
+    "a row of an array": lambda s: then(
+        a := np.zeros((2, 2), "U9"), operator.setitem(a[0], 0, s), a[0, 0]
+    ),
+    "an array by another": lambda s: then(
+        a := np.zeros(2, "U9"), b := a[:1], operator.setitem(a, 0, s), b[0]
+    ),
+    "array.flat": lambda s: then(a := np.zeros(2, "U9"), operator.setitem(a.flat, 0, s), a[0]),
+    "a field of records": lambda s: then(
+        a := np.zeros(2, [("n", "U9")]), operator.setitem(a["n"], 0, s), a[0]["n"]
+    ),
+    "the environment of a program": lambda s: then(
+        os.environ.update(WENGERT_TEXT=s),
+        subprocess.check_output(["printenv", "WENGERT_TEXT"]).decode(),
+    ),
+    "the file of a program": lambda s: by_program(s),
+    "the file of a map": lambda s: by_map(s),
     "HTML": lambda s: then(p := Page(), p.feed(f"<a>{s}</a>"), p.data),
     "weak dict": lambda s: then(
         w := weakref.WeakKeyDictionary(), operator.setitem(w, Named, s), w[Named]
@@ -783,6 +832,14 @@ def by_log(x):
     return stream.getvalue().split()[1]
 
 
+def by_log_queue(x):
+    records = queue.SimpleQueue()
+    logger = logging.Logger("text")
+    logger.addHandler(logging.handlers.QueueHandler(records))
+    logger.warning("%s", x)
+    return records.get().getMessage()
+
+
 def by_warning(x):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -794,7 +851,16 @@ def by_warning(x):
 @pytest.mark.parametrize(
     "way",
     [by_global, by_dict, by_list, by_set, by_attribute, by_name, by_class, by_function, by_module]
-    + [by_buffer, by_environment, by_context, by_stdout, by_file_in_python, by_log, by_warning],
+    + [
+        by_buffer,
+        by_environment,
+        by_context,
+        by_stdout,
+        by_file_in_python,
+        by_log,
+        by_log_queue,
+        by_warning,
+    ],
 )
 def test_text_that_went_outside(way):
     refused(lambda x: float(way(x)) * x, 2.5)
@@ -1044,6 +1110,13 @@ ALLOWED = {
     "enums": lambda x: (
         enum.Enum("E", {"A": str(x)}).A.value, enum.Enum("E", [f"A{int(x)}", "B"]).B.name,
         [m.value for m in enum.StrEnum("E", {"A": str(x), "B": "b"})], enum.IntEnum("E", f"A{int(x)} B").B + 1,
+    ),
+    "what programs give": lambda x: then(
+        subprocess.check_output(["echo", str(x)]), float(subprocess.check_output(["echo", "3.0"]))
+    ),
+    "beside a child's text": lambda x: then(
+        e := ElementTree.Element("a"), setattr(ElementTree.SubElement(e, "b"), "text", str(x)), len(e),
+        float(ElementTree.fromstring("<a>3.0</a>").text),
     ),
     "numbers as bytes": lambda x: str(x).encode() == b"2.5" and b"2" in str(x).encode(),
 }  # fmt: skip
