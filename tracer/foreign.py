@@ -428,10 +428,11 @@ def of_insertion(*args: Any, **kwargs: Any) -> Any:
 
 def insert(tracer: Tracer, site: Site, place_of: Any, a: Any, x: Any, *bounds: Any) -> None:
     """``bisect.insort`` into what has an ``insert`` of its own, which it calls."""
-    *bounds, key = bounds
+    lo, hi, key = bounds
     call = meaning.calls.call
     wanted = x if key is None else call(tracer, site, key, (x,), {})
-    place = call(tracer, site, place_of, (a, wanted, *bounds), {} if key is None else {"key": key})
+    options = {} if key is None else {"key": key}
+    place = call(tracer, site, place_of, (a, wanted, lo, hi), options)
     call(tracer, site, meaning.attributes.load(tracer, site, a, "insert"), (place, x), {})
 
 

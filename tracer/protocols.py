@@ -712,7 +712,7 @@ def contains(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
 
 def asked_for(container: Any, item: Any) -> Iterable[Any]:
     """What C code may compare with an item that is looked for: of a table's keys those that are no plain values."""
-    if not is_one_of(type(container), TABLES) or not is_one_of(type(item), BY_VALUE):
+    if not is_one_of(type(container), TABLES) or not is_one_of(type(plain_of(item)), BY_VALUE):
         return (container,)
     odd = [kind for kind in classes_of(container) if not is_one_of(kind, BY_VALUE)]
     return [key for key in container if any(type(key) is kind for kind in odd)] if odd else ()

@@ -122,6 +122,9 @@ class Family:
         self.reverses: dict[Any, Any] = {}  # see ``loop_reverse``
         self.plain: Family | None = None
         self.gaps = False  # of a reverse: whether it puts a zero where there is no cotangent
+        self.known_steady: bool | None = (
+            None  # asked for again and again by the loops around this one
+        )
 
     def member(self, size: int | None = None) -> LoopFunction:
         """The loop function that collects the first ``size`` columns (all that were ever asked for)."""
@@ -156,6 +159,7 @@ class Family:
 
     def changed(self) -> None:
         """What the variants do has changed: the loop functions are compiled anew."""
+        self.known_steady = None
         for member in list(self.members.values()):
             member.function = None
 
@@ -199,13 +203,17 @@ class LoopFunction:
     @property
     def steady(self) -> bool:
         """Whether the types of the results follow from those of the arguments."""
-        return all(
-            all(is_steady(op) for op in v.ops)
-            and all(
-                same_kind(x.value, example(y)) for x, y in zip(v.carried, v.following, strict=True)
+        family = self.family
+        if family.known_steady is None:
+            family.known_steady = all(
+                all(is_steady(op) for op in v.ops)
+                and all(
+                    same_kind(x.value, example(y))
+                    for x, y in zip(v.carried, v.following, strict=True)
+                )
+                for v in family.variants
             )
-            for v in self.family.variants
-        )
+        return family.known_steady
 
     @property
     def picks(self) -> bool:
