@@ -38,6 +38,9 @@ LITTLE = 5e-3  # seconds: or so much, which nobody notices, after a pass that ha
 # spent once its region has all of them. The first calls then take at most 2.5 times as long as without programs.
 RECURRING, ALL_WAYS = 0.5, 1.25
 MOST_WAYS = 4_000
+# Operations of few places, from which on a region is recorded after one call: a pass costs 1 to 4 traced calls, a program
+# of the tape 3 to 40. Where there are fewer the program of the tape comes first, which runs up to six times as fast.
+ROUNDS = 10_000
 # A pass is given up after so many times what the longest traced call took, and so many seconds besides.
 OF_LONGEST, AT_LEAST = 4.0, 0.2
 RISING = 1.25
@@ -75,7 +78,7 @@ class Budget:
         self.unfolded = 0  # calls that could not be recorded as a pass: the latest ones in a row
         self.per_op = 0.0  # that the latest program of a region took
         self.way: int | None = None  # of the latest traced call
-        self.long = False  # whether it went round its loops for long
+        self.turns = 0.0  # its operations, if they were those of few places
         self.steady = False  # whether the one before it went the same way
         self.ways: set[int] = set()  # of traced calls
         self.recurs = False  # whether the latest went a way that one before it had gone
@@ -88,10 +91,10 @@ class Budget:
         return (self.traced - self.first) / (self.calls - 1)
 
     def note_trace(
-        self, seconds: float, way: int | None, operations: int, long: bool = False
+        self, seconds: float, way: int | None, operations: int, turns: float = 0.0
     ) -> None:
         """A call was traced, and not recorded."""
-        self.long = long
+        self.turns = turns
         self.longest = max(self.longest, seconds)
         self.calls += 1
         self.traced += seconds
@@ -101,7 +104,7 @@ class Budget:
             self.ways.add(way)
         if self.calls == 1:
             self.first = seconds
-        if not self.spent:
+        if self.spent <= self.failed:
             self.price = operations * PER_OPERATION
 
     def note_attempt(self, seconds: float, building: float) -> None:
@@ -119,6 +122,10 @@ class Budget:
     def gain(self, hits: int, cost: float) -> float:
         """What was won by a program that has answered so many calls, at such a cost."""
         return hits * max(0.0, self.usual - cost)
+
+    def goes_round(self) -> bool:
+        """Whether the latest call went round for so long that its region is recorded sooner than its tape is written."""
+        return self.limited and self.turns >= ROUNDS and not self.failed
 
     def may_build(self, won: Callable[[], float]) -> bool:
         """Whether a call may be recorded and made a program; ``won`` tells what programs have won."""
@@ -198,14 +205,16 @@ class Budget:
         """How long a pass may take."""
         if not self.limited:
             return math.inf
-        return OF_LONGEST * self.longest + (AT_LEAST if self.calls >= EARLIEST else 0.0)
+        if self.calls < EARLIEST:
+            return OF_LONGEST * self.longest
+        return OF_LONGEST * self.longest + AT_LEAST
 
     def note_unfolded(self, seconds: float) -> None:
         """A call could not be recorded as a pass."""
         self.unfolded += 1
         self.spent += seconds
         self.failed += seconds
-        self.given_up = seconds
+        self.given_up = seconds if self.calls >= EARLIEST else 0.0
 
     def left(self) -> float:
         """What may still be spent on building, but for what was won."""

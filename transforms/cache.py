@@ -247,7 +247,7 @@ class Entry:
             return False
         budget = self.budget
         varies = budget.limited and budget.calls >= EARLIEST and not (budget.steady or budget.spent)
-        varies |= budget.limited and budget.long  # a pass is no dearer, and serves all lengths
+        varies |= budget.goes_round()
         varies |= budget.passes > 0 or sum(self.misses.values()) >= VARIED
         if (
             not self.programs and self.traces >= EARLIEST

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import math
 import sys
 import types
 from collections.abc import Callable, Hashable, Iterable
@@ -61,7 +62,7 @@ def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 # Who asks where such a function is written is led on to the user's, as from a program.
 ASK = call.__code__.replace(co_filename=f"<wengert call> {IMPORTING}")
 intrinsic(fold)
-LONG, REPEATED = 5_000, 20  # operations of a long run, and how many there must be of one place
+REPEATED = 10  # operations of one place, where a run goes round
 SHORTEST = 64  # operations that a counted loop must have to be rolled; Horner's rule goes three times as fast so
 
 
@@ -185,7 +186,7 @@ class Caller:
             if done is None:
                 budget.note_trace(took, None, 0)
             elif reads is None:
-                budget.note_trace(took, way_of(done), len(done.tape.ops), is_long(done.tape))
+                budget.note_trace(took, way_of(done), len(done.tape.ops), turns(done.tape))
             else:
                 self.learn(entry, done)
                 budget.note_attempt(took, working() - start - took)
@@ -330,11 +331,12 @@ def way_of(done: Run) -> int:
     )
 
 
-def is_long(tape: Tape) -> bool:
-    """Whether a run went round for so long that its region is recorded faster than it is traced once more."""
+def turns(tape: Tape) -> float:
+    """How many operations a run has done, if they are those of few places; 0 where each place had its own."""
     if any(type(op.fn) is LoopFunction for op in tape.ops):  # of which iterations were dropped
-        return True
-    return len(tape.ops) >= LONG and len({op.site for op in tape.ops}) * REPEATED <= len(tape.ops)
+        return math.inf
+    count = len(tape.ops)
+    return count if len({op.site for op in tape.ops}) * REPEATED <= count else 0
 
 
 def shape_of(value: Any) -> Any:
