@@ -96,9 +96,8 @@ def classes_of(values: Iterable[Any]) -> list[type]:
 def distinct(kinds: Iterable[type]) -> list[type]:
     """These classes, each of them once; they are not compared by their own classes."""
     kinds = [*kinds]
-    return list(
-        dict(zip(map(id, kinds), kinds, strict=True)).values()
-    )  # four times as fast as to go over them
+    by_id = dict(zip(map(id, kinds), kinds, strict=True))  # four times as fast as to go over them
+    return list(by_id.values())
 
 
 def has_special(kind: type) -> bool:

@@ -351,9 +351,8 @@ class _Surroundings:
         tracer = active.tracer
         if not filters.is_of_numbers(shown):  # programs compute these again
             self.warned = True
-            if (
-                tracer is not None and tracer.reads is not None
-            ):  # whether the user's filters show it or not
+            # Whether the user's filters show it or not.
+            if tracer is not None and tracer.reads is not None:
                 tracer.reads.problem(f"{with_article(shown.category.__name__)} is given")
         let_through = filters.is_let_through(shown, frame)
         if let_through or shown.filename.startswith(OURS):

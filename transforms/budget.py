@@ -38,8 +38,8 @@ LITTLE = 5e-3  # seconds: or so much, which nobody notices, after a pass that ha
 # spent once its region has all of them. The first calls then take at most 2.5 times as long as without programs.
 RECURRING, ALL_WAYS = 0.5, 1.25
 MOST_WAYS = 4_000
-# Operations of few places, from which on a region is recorded after one call: a pass costs 1 to 4 traced calls, a program
-# of the tape 3 to 40. Where there are fewer the program of the tape comes first, which runs up to six times as fast.
+# Operations of few places, from which on a region is recorded after one call: a pass costs 1 to 4 traced calls then, a
+# program of the tape 3 to 40. Where there are fewer that program comes first, which runs up to six times as fast.
 ROUNDS = 10_000
 # A pass is given up after so many times what the longest traced call took, and so many seconds besides.
 OF_LONGEST, AT_LEAST = 4.0, 0.2
@@ -124,7 +124,7 @@ class Budget:
         return hits * max(0.0, self.usual - cost)
 
     def goes_round(self) -> bool:
-        """Whether the latest call went round for so long that its region is recorded sooner than its tape is written."""
+        """Whether the latest call went round for so long that its region is had sooner than a program of its tape."""
         return self.limited and self.turns >= ROUNDS and not self.failed
 
     def may_build(self, won: Callable[[], float]) -> bool:
