@@ -16,7 +16,7 @@ from collections import deque
 import numpy as np
 import pytest
 
-from wengert import clear_cache, grad, jit, jvp, linearize, pullback, value_and_grad
+from wengert import TraceError, clear_cache, grad, jit, jvp, linearize, pullback, value_and_grad
 from wengert.transforms import expand, pushforward
 from wengert.transforms.cache import MOST_PROGRAMS
 from wengert.transforms.programs import Builder, Program
@@ -990,3 +990,120 @@ def test_what_an_object_holds_dies_with_it():
         log = []
         assert value_and_grad(f)(2.0 + i, [], log) == (3.0 * (2.0 + i), 3.0)
         assert log == [1, "popped"]
+
+
+# What a function has let go of dies when it does in plain Python: each gives how many sessions are open then.
+
+
+OPEN = []
+
+
+class Visit:
+    def __init__(self, n, v):
+        self.n, self.v = n, v
+        OPEN.append(n)
+
+    def __del__(self):
+        OPEN.remove(self.n)
+
+
+def sessions(x, count=3):
+    return [Visit(i, x) for i in range(count)]
+
+
+def popped(x):
+    pool = sessions(x)
+    pool.pop()
+    return x * len(OPEN)
+
+
+def pool_dropped(x):
+    pool = sessions(x)
+    pool[0] = None
+    pool.insert(0, Visit(7, x))
+    pool += [Visit(8, x)]
+    pool = None
+    return x * (1 + len(OPEN))
+
+
+def appended(x):
+    pool, y = [], x
+    for i in range(3):
+        y = y * x
+        pool.append(Visit(i, y))
+    pool = None
+    return y + x * len(OPEN)
+
+
+def appended_later(x):
+    numbers, y = [], x
+    for i in range(3):
+        y = y * x
+        numbers.append(y)
+    numbers.append(Visit(1, x))
+    numbers = None
+    return y + x * len(OPEN)
+
+
+def picked(x):
+    mixed, numbers, y = [Visit(1, x), 1.0, 2.0], [3.0, 4.0], x
+    for i in range(1, 3):
+        y = y * mixed[i] * numbers[i - 1]
+    mixed = None
+    numbers[0] = Visit(2, x)
+    numbers = None
+    return y + x * len(OPEN)
+
+
+def left_early(x):
+    y = x
+    for session in sessions(x):
+        y = y * session.v
+        break
+    del session
+    return y + x * len(OPEN)
+
+
+def in_tuples(x):
+    state, y = (Visit(1, x), x), x
+    for i, session in enumerate(sessions(x)):
+        y = y * session.v * i
+        state = (state[0], state[1] * y)
+    y = y + state[1]
+    del session, state
+    return y + x * len(OPEN)
+
+
+def nested_lists(x):
+    lists = [[Visit(1, x)], [Visit(2, x)]]
+    lists[0] = None
+    y = x * len(OPEN)
+    lists = None
+    return y + x * len(OPEN)
+
+
+LEFT = (popped, pool_dropped, appended, appended_later, picked, left_early, in_tuples, nested_lists)
+
+
+@pytest.mark.parametrize("f", LEFT, ids=lambda f: f.__name__)
+def test_what_a_run_lets_go_of_dies_then(f):
+    h = value_and_grad(f)
+    for i in range(6):
+        assert h(1.5 + i)[0] == f(1.5 + i)
+        assert OPEN == []
+
+
+def test_tuples_with_objects_that_a_loop_carries_on_are_not_told_apart(switched):
+    def f(x):
+        state = first = (Thing(x), x)
+        for _ in range(3):
+            state = (state[0], state[1] * x)
+            x = x * state[1]
+        return x * (2.0 if state is first else 1.0)
+
+    h = value_and_grad(f)
+    for i in range(4):
+        try:
+            assert h(1.0 + i)[0] == f(1.0 + i)
+        except TraceError as e:
+            assert "compare them with ==" in str(e)
