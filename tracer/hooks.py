@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-import weakref
 from collections.abc import Callable, Iterable
 from dis import opmap
 from types import BuiltinFunctionType, GeneratorType, MethodType, ModuleType
@@ -659,8 +658,7 @@ def iter(site: Site) -> Hook:
         iterator = builtins.iter(protocols.iterate_object(tracer, site, obj))
         if type(iterator) is GeneratorType:
             depth.check()
-            if tracer.reads is not None:
-                tracer.generators.append(weakref.ref(iterator))
+            tracer.generators.add(iterator)
         return iterator if tracer.loops is None else tracer.loops.iterate(obj, iterator)
 
     return hook

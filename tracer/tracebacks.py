@@ -14,8 +14,8 @@ import ctypes
 import dis
 import os
 import sys
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType, TracebackType
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FrameType, GeneratorType, TracebackType
 from typing import Any
 
 from . import rewrite
@@ -91,15 +91,19 @@ def shown(error: BaseException | None) -> Iterator[BaseException]:
                 todo += one.exceptions
 
 
-def is_caught(generators: list[Any]) -> bool:
-    """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``.
+def waiting(generators: Iterable[GeneratorType[Any, Any, Any]]) -> list[FrameType]:
+    """Where generators wait in an ``except``, a ``finally`` or a ``with``, which is reached when they are closed."""
+    frames = [x.gi_frame for x in generators]
+    return [frame for frame in frames if frame is not None and has_handler(frame)]
 
-    Those of the generators that wait here, of which there are weak references, are reached when they are closed.
+
+def is_caught(generators: Iterable[GeneratorType[Any, Any, Any]]) -> bool:
+    """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``:
+
+    of its own, or of one of the generators that wait here.
     """
-    for reference in generators:
-        waits = reference()
-        if waits is not None and waits.gi_frame is not None and has_handler(waits.gi_frame):
-            return True
+    if waiting(generators):
+        return True
     frame: FrameType | None = sys._getframe(1)
     caught = within = False
     while frame is not None:

@@ -5,8 +5,10 @@ The cyclic garbage collector is off in all tests: what is dead here has died by 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
+import operator
 import tracemalloc
 import warnings
 import weakref
@@ -1107,3 +1109,55 @@ def test_tuples_with_objects_that_a_loop_carries_on_are_not_told_apart(switched)
             assert h(1.0 + i)[0] == f(1.0 + i)
         except TraceError as e:
             assert "compare them with ==" in str(e)
+
+
+# Generators that still wait when the run has ended.
+
+
+def readings(x, log):
+    try:
+        yield x
+        yield 2.0 * x
+    finally:
+        log.append("closed")
+
+
+def within(x, log):
+    with contextlib.ExitStack() as stack:
+        stack.callback(log.append, "closed")
+        yield x
+
+
+def by_another(x, log):
+    yield from readings(x, log)
+
+
+@pytest.mark.parametrize("steps", [readings, within, by_another])
+@pytest.mark.parametrize("way", [iter, lambda g: map(operator.pos, g)], ids=["itself", "map"])
+def test_a_generator_on_a_cycle_is_closed_by_the_collector(steps, way):
+    def f(x, log):
+        thing = Thing(None)
+        thing.me, thing.z = thing, way(steps(x, log))
+        return x * next(thing.z)
+
+    h = value_and_grad(f)
+    for i in range(6):
+        log = []
+        assert h(1.0 + i, log) == ((1.0 + i) ** 2, 2.0 * (1.0 + i))
+        assert log == []
+        gc.collect()
+        assert log == ["closed"]
+
+
+def test_a_generator_in_a_list_is_closed_when_the_list_goes():
+    def f(x, log):
+        pool = [readings(x, log), readings(2.0 * x, log)]
+        y = next(pool[0])
+        pool.pop()
+        return x * y
+
+    h = value_and_grad(f)
+    for i in range(6):
+        log = []
+        assert h(1.0 + i, log) == ((1.0 + i) ** 2, 2.0 * (1.0 + i))
+        assert log == ["closed"]
