@@ -708,8 +708,10 @@ def shared(site: Site) -> Hook:
 
 def caught(site: Site) -> Hook:
     def hook(error: BaseException) -> None:
-        tracebacks.fold_caught(error)
         tracer = active.tracer
+        if tracer is not None and tracer.loops is not None:
+            tracer.loops.caught(error)
+        tracebacks.fold_caught(error)
         if tracer is not None and tracer.reads is not None:
             tracer.reads.derives(type(error))
             guarded = isinstance(error, GUARDED)

@@ -16,12 +16,14 @@ iteration reads, even where two of them hold the same value, and a plain number 
 
 from __future__ import annotations
 
+import bisect
 import builtins
 import itertools
 import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodType
 from typing import Any
 
@@ -39,6 +41,7 @@ from .session import Tracer
 from .source import INFIX, PREFIX
 from .tape import NOWHERE, Op, Site
 from .text import TEXTS
+from .tracebacks import steps
 
 FRESH = frozenset((zip, enumerate, reversed))
 SIZED = frozenset((range, list, tuple, dict, str))
@@ -250,7 +253,8 @@ class Loops:
 
     def close(self) -> None:
         """The run has ended: the passages no longer refer to what the loops went through."""
-        for passage in (*self.open, *self.done):
+        self.quit(self.open)
+        for passage in self.done:
             passage.frame = passage.watch = None
             passage.growing = {}
         vars(self).clear()
@@ -420,7 +424,7 @@ class Loops:
         part.saved, passage.saved = passage.saved, set()
         part.written = self.tape.written - passage.written
         passage.watch = None
-        self.done.append(part)
+        bisect.insort(self.done, part, key=attrgetter("stop"))  # it may be long over
 
     def hold(self) -> None:
         """From now on, all ops are kept."""
@@ -442,6 +446,19 @@ class Loops:
         if passage.dropped:
             self.split(passage, len(passage.heads) - 1)
 
+    def quit(self, passages: list[Passage]) -> None:
+        """An exception has left the loops of these: what was dropped of their iterations is to be rolled."""
+        for passage in passages[::-1]:
+            self.keep(passage)
+            passage.frame = None
+            self.open.remove(passage)
+
+    def caught(self, error: BaseException) -> None:
+        """An exception has left all frames of its traceback but the first."""
+        if self.open and error.__traceback__ is not None:
+            left = {step.tb_frame for step in steps(error.__traceback__.tb_next)}
+            self.quit([x for x in self.open if x.frame in left])
+
     def forget(self, start: int) -> None:
         """Ops from ``start`` on are about to be folded into one: loops among them are gone."""
         self.done[:] = [passage for passage in self.done if passage.stop <= start]
@@ -460,7 +477,7 @@ class Loops:
     def enter(self, loop: Loop, frame: FrameType, seen: tuple[Any, ...]) -> Passage:
         for i in range(len(self.open) - 1, -1, -1):
             if self.open[i].loop is loop and self.open[i].frame is frame:
-                del self.open[i + 1 :]  # loops that an exception has left
+                self.quit(self.open[i + 1 :])
                 self.goes_through(self.open[i])
                 return self.open[i]
         passage = Passage(loop, frame, self.writes)
@@ -559,7 +576,8 @@ class Loops:
             for i in range(len(self.open) - 1, -1, -1):
                 passage = self.open[i]
                 if passage.frame is frame and passage.loop is loop:
-                    del self.open[i:]
+                    self.quit(self.open[i + 1 :])
+                    del self.open[i]
                     passage.stop = len(self.tape.ops)
                     passage.written = self.tape.written - passage.written
                     passage.frame = None

@@ -1084,7 +1084,40 @@ def nested_lists(x):
     return y + x * len(OPEN)
 
 
+def failing(x):
+    def fails():
+        session, y, found = Visit(1, x), x, []
+        for _ in range(2):
+            for i in range(3):
+                y = y * session.v
+                found.append(Visit(2 + i, y))
+            {}["a"]
+
+    for _ in range(2):
+        try:
+            fails()
+        except KeyError:
+            x = x + x * len(OPEN)
+        x = x + x * len(OPEN)
+    return x
+
+
+def failing_in_a_generator(x):
+    def values():
+        session, y = Visit(1, x), x
+        for i in range(3):
+            y = y * session.v
+            yield y / (1 - i)
+
+    try:
+        y = sum(values())
+    except ZeroDivisionError:
+        y = x
+    return y + x * len(OPEN)
+
+
 LEFT = (popped, pool_dropped, appended, appended_later, picked, left_early, in_tuples, nested_lists)
+LEFT += (failing, failing_in_a_generator)
 
 
 @pytest.mark.parametrize("f", LEFT, ids=lambda f: f.__name__)
