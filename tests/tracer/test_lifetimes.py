@@ -1207,3 +1207,33 @@ def test_a_generator_in_a_list_is_closed_when_the_list_goes():
         log = []
         assert h(1.0 + i, log) == ((1.0 + i) ** 2, 2.0 * (1.0 + i))
         assert log == ["closed"]
+
+
+WATCHES = {
+    "ref": weakref.ref,
+    "finalize": lambda a: weakref.finalize(a, print),
+    "dict": lambda a: weakref.WeakValueDictionary({1: a}),
+}
+
+
+@pytest.mark.parametrize("watch", WATCHES.values(), ids=WATCHES)
+@pytest.mark.parametrize("traced", [False, True])
+def test_an_array_that_a_run_has_made_is_not_watched(watch, traced):
+    def f(x):
+        a = np.zeros(3) + x if traced else np.zeros(3)
+        watched = watch(a)
+        a[0] = x
+        del a
+        return x * (watched is not None)
+
+    with pytest.raises(TraceError, match="watch an object that holds the array"):
+        grad(f)(2.0)
+
+
+def test_an_array_from_outside_may_be_watched():
+    outside = np.ones(3)
+
+    def f(x):
+        return x * weakref.ref(outside)().sum()
+
+    assert grad(f)(2.0) == 3.0
