@@ -608,7 +608,7 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             raised(tracer, site, error)  # by the signature, of which nothing else is known
         raise
     if type(result) is types.GeneratorType:
-        tracer.generators.add(result)
+        tracer.generators[id(result)] = weakref.ref(result)
     return result
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from dis import opmap
 from types import BuiltinFunctionType, GeneratorType, MethodType, ModuleType
@@ -658,7 +659,7 @@ def iter(site: Site) -> Hook:
         iterator = builtins.iter(protocols.iterate_object(tracer, site, obj))
         if type(iterator) is GeneratorType:
             depth.check()
-            tracer.generators.add(iterator)
+            tracer.generators[id(iterator)] = weakref.ref(iterator)
         return iterator if tracer.loops is None else tracer.loops.iterate(obj, iterator)
 
     return hook

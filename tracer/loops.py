@@ -478,7 +478,8 @@ class Loops:
         for i in range(len(self.open) - 1, -1, -1):
             if self.open[i].loop is loop and self.open[i].frame is frame:
                 self.quit(self.open[i + 1 :])
-                self.goes_through(self.open[i])
+                if self.items is not None:
+                    self.goes_through(self.open[i])
                 return self.open[i]
         passage = Passage(loop, frame, self.writes)
         passage.written = self.tape.written
@@ -490,7 +491,7 @@ class Loops:
             self.traced.add(loop)
         if loop.counted:
             (kind, length), self.source = self.source, NO_SOURCE
-            if self.goes_through(passage):
+            if self.items is not None and self.goes_through(passage):
                 passage.items = loop.followed
             if kind is range:
                 passage.range, passage.length = length, len(length)
@@ -503,7 +504,8 @@ class Loops:
 
     def goes_through(self, passage: Passage) -> bool:
         """Tell the latest iterator, if it is still there, which passage it belongs to."""
-        items, self.items = self.items and self.items(), None
+        items = self.items()
+        self.items = None
         if items is not None:
             items.passage = passage
         return items is not None
@@ -576,8 +578,9 @@ class Loops:
             for i in range(len(self.open) - 1, -1, -1):
                 passage = self.open[i]
                 if passage.frame is frame and passage.loop is loop:
-                    self.quit(self.open[i + 1 :])
-                    del self.open[i]
+                    if passage is not self.open[-1]:
+                        self.quit(self.open[i + 1 :])
+                    self.open.pop()
                     passage.stop = len(self.tape.ops)
                     passage.written = self.tape.written - passage.written
                     passage.frame = None

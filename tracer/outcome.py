@@ -100,7 +100,7 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
             )
     if any(box.memory.writes != writes for box, writes in reader.reads.handed_out):
         reader.problem("an array is written to when the outside has it already")
-    if waiting(tracer.generators):
+    if waiting(tracer.generators.values()):
         reader.problem("a generator waits in a try or a with when the run has ended")
     for cell, shadow in list(tracer.cells.values()):
         reader.cell(cell, shadow, found)

@@ -227,7 +227,7 @@ def run(
             settle(tracer)
             check_effects(tracer)
             done.value = lower(tracer, result, final=True)
-            for frame in waiting(tracer.generators):  # which goes on when it is closed
+            for frame in waiting(tracer.generators.values()):  # which goes on when it is closed
                 change_variables(frame, lambda x: lower(tracer, x, final=True))
         if protect or (tracer.asides is not None and tracer.asides.again):
             keep_values(tracer)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -155,7 +154,7 @@ class Tracer:
         self.called_back = 0  # how often C code has called methods of the user's classes
         self.classes: dict[int, Any] = {}  # id of a class that the run has made: a reference to it
         self.passed: dict[int, tuple[Any, Any]] = {}  # by id, what a progress bar goes over
-        self.generators: WeakSet[Any] = WeakSet()  # that are still there
+        self.generators: dict[int, Any] = {}  # by id: weak references to the latest
         self.pending: list[Any] = []  # functions and partials that escaped while the run went on
         self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
         self.tails: dict[int, Any] = {}  # id of a list that is only appended to: its Tail

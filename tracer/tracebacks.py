@@ -15,7 +15,7 @@ import dis
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FrameType, GeneratorType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from . import rewrite
@@ -91,13 +91,16 @@ def shown(error: BaseException | None) -> Iterator[BaseException]:
                 todo += one.exceptions
 
 
-def waiting(generators: Iterable[GeneratorType[Any, Any, Any]]) -> list[FrameType]:
-    """Where generators wait in an ``except``, a ``finally`` or a ``with``, which is reached when they are closed."""
-    frames = [x.gi_frame for x in generators]
+def waiting(generators: Iterable[Any]) -> list[FrameType]:
+    """Where generators wait in an ``except``, a ``finally`` or a ``with``, which is reached when they are closed.
+
+    Given weak references to them.
+    """
+    frames = [x.gi_frame for reference in generators if (x := reference()) is not None]
     return [frame for frame in frames if frame is not None and has_handler(frame)]
 
 
-def is_caught(generators: Iterable[GeneratorType[Any, Any, Any]]) -> bool:
+def is_caught(generators: Iterable[Any]) -> bool:
     """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``:
 
     of its own, or of one of the generators that wait here.
