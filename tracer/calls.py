@@ -598,14 +598,18 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             tracer.reads.problem("what fails may be caught", site)
     try:
         if tracer.outline is not None and tracer.outline.calls:
-            return call_outlined(tracer.outline, site, twin, args, kwargs)
-        if C_STACK and not kwargs and 0 < len(args) < 4:
-            return call_directly(twin, args)
-        return twin(*args, **kwargs)
+            result = call_outlined(tracer.outline, site, twin, args, kwargs)
+        elif C_STACK and not kwargs and 0 < len(args) < 4:
+            result = call_directly(twin, args)
+        else:
+            result = twin(*args, **kwargs)
     except TypeError as error:
         if not has_begun(error, twin):
             raised(tracer, site, error)  # by the signature, of which nothing else is known
         raise
+    if type(result) is types.GeneratorType:
+        tracer.generators[id(result)] = weakref.ref(result)
+    return result
 
 
 def call_outlined(outline: Outline, site: Site, twin: Any, args: Any, kwargs: Any) -> Any:

@@ -34,7 +34,7 @@ def held_by(one: Any) -> Iterator[Any]:
         x = todo.popleft()
         kind = type(x)
         if is_one_of(kind, NATIVE):
-            held = [*(x.values() if isinstance(x, dict) else x)] if x is not one else []
+            held = [*(x.values() if isinstance(x, dict) else x)]
         else:
             yield x
             looked = flags_of(kind) & HEAP_TYPE and not isinstance(x, (type, types.ModuleType))

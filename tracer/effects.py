@@ -73,7 +73,7 @@ def may_fail(
     reads = tracer.reads
     if reads is not None and not reads.problems:
         reads.uncertain[1:] = [written(tracer)]
-        if meaning.tracebacks.is_caught(tracer.generators):
+        if meaning.tracebacks.is_caught(tracer.generators.values()):
             reads.problem(f"{fn_name(fn)} stands in a try or a with, and may fail", site)
     effect(tracer, site, fn, args, kwargs)
 

@@ -659,8 +659,7 @@ def iter(site: Site) -> Hook:
         iterator = builtins.iter(protocols.iterate_object(tracer, site, obj))
         if type(iterator) is GeneratorType:
             depth.check()
-            if tracer.reads is not None:
-                tracer.generators.append(weakref.ref(iterator))
+            tracer.generators[id(iterator)] = weakref.ref(iterator)
         return iterator if tracer.loops is None else tracer.loops.iterate(obj, iterator)
 
     return hook
@@ -710,8 +709,10 @@ def shared(site: Site) -> Hook:
 
 def caught(site: Site) -> Hook:
     def hook(error: BaseException) -> None:
-        tracebacks.fold_caught(error)
         tracer = active.tracer
+        if tracer is not None and tracer.loops is not None:
+            tracer.loops.caught(error)
+        tracebacks.fold_caught(error)
         if tracer is not None and tracer.reads is not None:
             tracer.reads.derives(type(error))
             guarded = isinstance(error, GUARDED)

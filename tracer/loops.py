@@ -16,13 +16,18 @@ iteration reads, even where two of them hold the same value, and a plain number 
 
 from __future__ import annotations
 
+import bisect
 import builtins
 import itertools
 import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodType
 from typing import Any
+
+import numpy as np
 
 from ..rules.registry import MUTATOR, rrule
 from ..rules.words import with_article
@@ -30,12 +35,13 @@ from .arrays import current
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
 from .errors import TraceError
-from .kinds import has, is_one_of, isinstance
+from .kinds import are_one_of, has, is_one_of, isinstance
 from .places import blame
 from .session import Tracer
 from .source import INFIX, PREFIX
 from .tape import NOWHERE, Op, Site
 from .text import TEXTS
+from .tracebacks import steps
 
 FRESH = frozenset((zip, enumerate, reversed))
 SIZED = frozenset((range, list, tuple, dict, str))
@@ -52,6 +58,10 @@ HARMLESS = frozenset(
 STORING = frozenset(
     ("append", "pop", "insert", "clear", "reverse")
 )  # methods of lists, which do nothing else
+NUMBERS = frozenset((Box, int, float))
+# Whose deaths nobody sees: no weak reference can be made to them, and they have no ``__del__``.
+UNSEEN = NUMBERS | TEXTS | {bool, complex, str, bytes, type(None), np.float64, np.int64, np.bool_}
+LATEST_LISTS = 8  # which are looked at for those that only the picks hold
 MOST_TUPLES = 4096  # of which is known what they stand for
 LATEST_TUPLES = 8  # of these, which are looked at in each iteration: most go soon
 LONGEST_STATE = 64  # elements of a list or tuple that is carried
@@ -78,14 +88,13 @@ carry, item, drawn = Carry("carry"), Carry("item"), Carry("drawn")
 class Pick(Carry):
     """An element of a list or tuple, at an index that is fixed: ``pick(element, index)`` is the element.
 
-    ``items`` are all that stood there when the passage looked at it first; ``writes`` tells whether it was written to
-    since.
+    ``items`` are the numbers that stood there when the passage looked at it first, None where it was something else;
+    ``writes`` tells whether it was written to since.
     """
 
-    def __init__(self, items: Any, writes: Any, passage: Any) -> None:
+    def __init__(self, items: list[Any], writes: Any, passage: Any) -> None:
         super().__init__("pick")
-        self.source = items
-        self.items = list(items)
+        self.items = items
         self.writes = writes
         self.passage = passage
 
@@ -93,18 +102,17 @@ class Pick(Carry):
         return value
 
     def __reduce__(self) -> Any:
-        return Pick, ((), 0, None)
+        return Pick, ([], 0, None)
 
 
 class Put(Carry):
     """What an iteration appends to a list."""
 
-    def __init__(self, items: list[Any]) -> None:
+    def __init__(self) -> None:
         super().__init__("put")
-        self.items = items
 
     def __reduce__(self) -> Any:
-        return Put, ([],)
+        return Put, ()
 
 
 def is_held_once(values: tuple[Any, ...], i: int) -> bool:
@@ -191,6 +199,32 @@ def held(entry: tuple[Any, Any]) -> int:
 UNHELD = held((tuple("-"), None))  # but for the entry
 
 
+def release(entries: dict[int, Any], keys: Iterable[int]) -> list[int]:
+    """Forget those that nobody else holds: their ops are to leave the tape when they can. Gives their keys."""
+    gone = [key for key in keys if held(entries[key]) == UNHELD]
+    for key in gone:
+        del entries[key]
+    return gone
+
+
+def is_unseen(items: Any) -> bool:
+    """Whether nobody sees when a list or tuple dies, and what is in it."""
+    return are_one_of(items, UNSEEN) or all(
+        is_one_of(type(x), UNSEEN) or (type(x) is tuple and is_unseen(x)) for x in items
+    )
+
+
+def may_be_one(x: Any, y: Any) -> bool:
+    """Whether two tuples may stand for the same one, of which nobody knows it: they differ in numbers alone."""
+    return not is_unseen(x) and len(x) == len(y) and all(map(may_be_same, x, y))
+
+
+def may_be_same(x: Any, y: Any) -> bool:
+    if type(x) is tuple is type(y):
+        return x is y or may_be_one(x, y)
+    return x is y or (is_one_of(type(x), NUMBERS) and is_one_of(type(y), NUMBERS))
+
+
 class Loops:
     """The loops that a trace is running through (``open``) and those that it has left (``done``)."""
 
@@ -203,20 +237,24 @@ class Loops:
         self.done: list[Passage] = []
         self.traced: set[Loop] = set()  # loops that work on traced values
         self.source: tuple[Any, Any] = NO_SOURCE
-        self.items: Items | None = None  # that iterator
+        self.items: Any = None  # a weak reference to that iterator
         self.picks: dict[int, Pick] = {}  # by the list
+        self.lists: dict[int, tuple[Any]] = {}  # lists of which a pick is as they are now
         self.tainted = False  # whether iterators were made from iterators
         self.writes = 0  # how often something other than a variable or an array was written to
         self.elsewhere = 0  # how often that was not a list that is known
         self.tuples: dict[
             int, tuple[Any, Any]
         ] = {}  # by id: a tuple that was carried on, and the one that it stands for
-        self.stores: dict[int, int] = {}  # how often each list was written to
-        self.stored: list[Any] = []  # these lists, which must not go
+        self.loose = False  # whether others were, of which nobody knows what they stand for
+        self.stores: dict[
+            int, int
+        ] = {}  # how often each list was written to, or one that was where it is
 
     def close(self) -> None:
         """The run has ended: the passages no longer refer to what the loops went through."""
-        for passage in (*self.open, *self.done):
+        self.quit(self.open)
+        for passage in self.done:
             passage.frame = passage.watch = None
             passage.growing = {}
         vars(self).clear()
@@ -266,7 +304,7 @@ class Loops:
         for i in range(start, stop):
             own = type(values[i]) is list and id(values[i]) not in self.tracer.originals
             if own and is_held_once(values, i):
-                found[id(values[i])] = Put(values[i])
+                found[id(values[i])] = Put()
         return found
 
     def item(self, x: Any) -> Any:
@@ -286,18 +324,15 @@ class Loops:
         """A tuple goes on as another one, whose numbers have ops of their own."""
         if all(map(operator.is_, old, new)):
             return old
-        self.release(itertools.islice(reversed(self.tuples), LATEST_TUPLES))
+        if not is_unseen(old):  # if it were held, so would be what is in it
+            self.loose = True
+            return new
+        release(self.tuples, itertools.islice(reversed(self.tuples), LATEST_TUPLES))
         if len(self.tuples) == MOST_TUPLES:
-            self.release(self.tuples)
+            release(self.tuples, self.tuples)
         if len(self.tuples) < MOST_TUPLES:
             self.tuples[id(new)] = new, self.same(old)
         return new
-
-    def release(self, keys: Iterable[int]) -> None:
-        """Forget those of some tuples that nobody else holds: their ops are to leave the tape when they can."""
-        for key in [*keys]:
-            if held(self.tuples[key]) == UNHELD:
-                del self.tuples[key]
 
     def same(self, x: Any) -> Any:
         """The tuple that the program made, for one that may have been carried on."""
@@ -310,6 +345,11 @@ class Loops:
             raise TraceError(
                 f"{blame(site)}: `is` compares tuples in a function whose loops carry thousands of them on, and "
                 "cannot be followed\ncompare them with ==, or give them numbers"
+            )
+        if self.loose and x is not y and may_be_one(x, y):
+            raise TraceError(
+                f"{blame(site)}: `is` compares tuples that hold objects in a function whose loops carry such tuples "
+                "on, and cannot be followed\ncompare them with ==, or give them numbers"
             )
         return self.same(x) is self.same(y)
 
@@ -327,7 +367,16 @@ class Loops:
             if pick is not None and pick.passage is passage and pick.writes[0] == writes[0]:
                 self.draw()  # the loop writes to the list itself
                 return x
-            pick = self.picks[id(items)] = Pick(items, writes, passage)
+            numbers = [*items]
+            if not is_unseen(items):
+                if id(items) not in self.tracer.originals:
+                    self.draw()  # if it were held, so would be what is in it
+                    return x
+                numbers = [x if is_one_of(type(x), NUMBERS) else None for x in items]
+            for key in release(self.lists, itertools.islice(reversed(self.lists), LATEST_LISTS)):
+                del self.picks[key]
+            self.lists[id(items)] = (items,)
+            pick = self.picks[id(items)] = Pick(numbers, writes, passage)
         value = x.value if kind is Box else x
         op = Op(pick, (x.op if kind is Box else x, index.op), value, NOWHERE, self.tape)
         self.tape.ops.append(op)
@@ -337,14 +386,14 @@ class Loops:
         """Something is written to, other than a variable or an array."""
         self.writes += 1
         self.elsewhere += 1
+        self.lists.clear()
 
     def store(self, items: Any) -> None:
         """A list is written to, and nothing else."""
         self.writes += 1
-        if id(items) not in self.stores:
-            self.stored.append(items)
-            self.stores[id(items)] = 0
-        self.stores[id(items)] += 1
+        key = id(items)
+        self.stores[key] = self.stores.get(key, 0) + 1
+        self.lists.pop(key, None)
 
     def draw(self) -> None:
         """What the running iterations do depends on their items in a way that is not followed."""
@@ -375,7 +424,7 @@ class Loops:
         part.saved, passage.saved = passage.saved, set()
         part.written = self.tape.written - passage.written
         passage.watch = None
-        self.done.append(part)
+        bisect.insort(self.done, part, key=attrgetter("stop"))  # it may be long over
 
     def hold(self) -> None:
         """From now on, all ops are kept."""
@@ -397,6 +446,19 @@ class Loops:
         if passage.dropped:
             self.split(passage, len(passage.heads) - 1)
 
+    def quit(self, passages: list[Passage]) -> None:
+        """An exception has left the loops of these: what was dropped of their iterations is to be rolled."""
+        for passage in passages[::-1]:
+            self.keep(passage)
+            passage.frame = None
+            self.open.remove(passage)
+
+    def caught(self, error: BaseException) -> None:
+        """An exception has left all frames of its traceback but the first."""
+        if self.open and error.__traceback__ is not None:
+            left = {step.tb_frame for step in steps(error.__traceback__.tb_next)}
+            self.quit([x for x in self.open if x.frame in left])
+
     def forget(self, start: int) -> None:
         """Ops from ``start`` on are about to be folded into one: loops among them are gone."""
         self.done[:] = [passage for passage in self.done if passage.stop <= start]
@@ -415,9 +477,9 @@ class Loops:
     def enter(self, loop: Loop, frame: FrameType, seen: tuple[Any, ...]) -> Passage:
         for i in range(len(self.open) - 1, -1, -1):
             if self.open[i].loop is loop and self.open[i].frame is frame:
-                del self.open[i + 1 :]  # loops that an exception has left
+                self.quit(self.open[i + 1 :])
                 if self.items is not None:
-                    self.items.passage, self.items = self.open[i], None
+                    self.goes_through(self.open[i])
                 return self.open[i]
         passage = Passage(loop, frame, self.writes)
         passage.written = self.tape.written
@@ -429,8 +491,7 @@ class Loops:
             self.traced.add(loop)
         if loop.counted:
             (kind, length), self.source = self.source, NO_SOURCE
-            if self.items is not None:
-                self.items.passage, self.items = passage, None
+            if self.items is not None and self.goes_through(passage):
                 passage.items = loop.followed
             if kind is range:
                 passage.range, passage.length = length, len(length)
@@ -440,6 +501,14 @@ class Loops:
                 passage.rigid = passage.rigid or "what it iterates over may depend on what it does"
         self.open.append(passage)
         return passage
+
+    def goes_through(self, passage: Passage) -> bool:
+        """Tell the latest iterator, if it is still there, which passage it belongs to."""
+        items = self.items()
+        self.items = None
+        if items is not None:
+            items.passage = passage
+        return items is not None
 
     def iterate(self, source: Any, iterator: Iterator[Any]) -> Iterator[Any]:
         """An iterator is made from an object: the one to take instead."""
@@ -453,8 +522,9 @@ class Loops:
         if (
             is_one_of(type(source), FOLLOWED) and sys.gettrace() is None
         ):  # a debugger would see how it ends
-            self.items = Items(iterator, self, source if is_one_of(kind, STEPPED) else iterator)
-            return self.items
+            items = Items(iterator, self, source if is_one_of(kind, STEPPED) else iterator)
+            self.items = weakref.ref(items)
+            return items
         if has(type(source), "__next__") and not is_one_of(type(source), FRESH):
             self.write()
         return iterator
@@ -477,14 +547,14 @@ class Loops:
             if fn.__name__ in STORING:
                 put = self.open[-1].growing.get(id(fn.__self__)) if self.open else None
                 if put is not None and len(args) == 1 and fn.__name__ == "append":
-                    return (self.put(put, args[0]),)
+                    return (self.put(put, fn.__self__, args[0]),)
                 self.store(fn.__self__)
                 return args
         if stepping or not ((kind is type or kind is BuiltinFunctionType) and fn in HARMLESS):
             self.write()
         return args
 
-    def put(self, put: Put, x: Any) -> Any:
+    def put(self, put: Put, items: list[Any], x: Any) -> Any:
         """What is appended to a list of which nothing is known but that it grows."""
         passage = self.open[-1]
         kind = type(x)
@@ -492,8 +562,9 @@ class Loops:
         for outer in self.open[:-1]:
             outer.rigid = outer.rigid or "it writes to lists in loops inside it"
         if not passage.puts or (kind is not Box and kind is not float and kind is not ArrayBox):
-            self.store(put.items)
+            self.store(items)
             return x
+        self.lists.pop(id(items), None)
         traced = kind is not float
         value = x.value if traced else x
         what = current(x) if kind is ArrayBox else x.op if traced else x
@@ -507,7 +578,9 @@ class Loops:
             for i in range(len(self.open) - 1, -1, -1):
                 passage = self.open[i]
                 if passage.frame is frame and passage.loop is loop:
-                    del self.open[i:]
+                    if passage is not self.open[-1]:
+                        self.quit(self.open[i + 1 :])
+                    self.open.pop()
                     passage.stop = len(self.tape.ops)
                     passage.written = self.tape.written - passage.written
                     passage.frame = None
@@ -525,7 +598,7 @@ STEPPED: frozenset[type] = frozenset((list, tuple)) if sys.version_info >= (3, 1
 class Items:
     """The items of a loop, followed where the loop works on traced values."""
 
-    __slots__ = ("iterator", "loops", "passage", "shown")
+    __slots__ = ("__weakref__", "iterator", "loops", "passage", "shown")
 
     def __init__(self, iterator: Iterator[Any], loops: Loops, shown: Any) -> None:
         self.iterator = iterator

@@ -104,6 +104,11 @@ from .write_back import draw_all
 def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run an unknown callable on plain values, and record it: a gradient that flows back to it is an error."""
     if keeps_callback(fn):
+        if any(type(x) is ArrayBox and not x.memory.boxes for x in args):
+            raise TraceError(
+                f"{blame(site)}: {full_name(fn)} is to tell when an array dies that the function has made, and which "
+                "the tracer holds until its run has ended\nwatch an object that holds the array"
+            )
         see_inside(tracer, args)
         for x in (*args, *kwargs.values()):
             finalized(tracer, attribute(x, "__func__", x))

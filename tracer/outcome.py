@@ -28,6 +28,7 @@ from .session import Tracer
 from .tails import Tail
 from .tape import Op
 from .text import PRIVATE, TEXTS, bare
+from .tracebacks import waiting
 
 
 class Made:
@@ -99,6 +100,8 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
             )
     if any(box.memory.writes != writes for box, writes in reader.reads.handed_out):
         reader.problem("an array is written to when the outside has it already")
+    if waiting(tracer.generators.values()):
+        reader.problem("a generator waits in a try or a with when the run has ended")
     for cell, shadow in list(tracer.cells.values()):
         reader.cell(cell, shadow, found)
     users = next((op for op in reader.reads.impure if type(op.fn) is types.FunctionType), None)

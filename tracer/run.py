@@ -35,6 +35,7 @@ from .session import Tracer
 from .structure import FIXED, Branch, Tree, on_tape
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
 from .ties import Where, movable, tied
+from .tracebacks import change_variables, waiting
 from .traits import Path, Trait, holders, traits, whole
 from .unboxing import lower, strip_exception
 from .watchers import uncover
@@ -226,6 +227,8 @@ def run(
             settle(tracer)
             check_effects(tracer)
             done.value = lower(tracer, result, final=True)
+            for frame in waiting(tracer.generators.values()):  # which goes on when it is closed
+                change_variables(frame, lambda x: lower(tracer, x, final=True))
         if protect or (tracer.asides is not None and tracer.asides.again):
             keep_values(tracer)
         if tracer.pairs:

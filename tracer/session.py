@@ -159,7 +159,7 @@ class Tracer:
         self.called_back = 0  # how often C code has called methods of the user's classes
         self.classes: dict[int, Any] = {}  # id of a class that the run has made: a reference to it
         self.passed: dict[int, tuple[Any, Any]] = {}  # by id, what a progress bar goes over
-        self.generators: list[Any] = []  # weak references to those that loops go over
+        self.generators: dict[int, Any] = {}  # by id: weak references to the latest
         self.pending: list[Any] = []  # functions and partials that escaped while the run went on
         self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
         self.tails: dict[int, Any] = {}  # id of a list that is only appended to: its Tail

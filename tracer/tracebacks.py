@@ -14,7 +14,7 @@ import ctypes
 import dis
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -91,15 +91,22 @@ def shown(error: BaseException | None) -> Iterator[BaseException]:
                 todo += one.exceptions
 
 
-def is_caught(generators: list[Any]) -> bool:
-    """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``.
+def waiting(generators: Iterable[Any]) -> list[FrameType]:
+    """Where generators wait in an ``except``, a ``finally`` or a ``with``, which is reached when they are closed.
 
-    Those of the generators that wait here, of which there are weak references, are reached when they are closed.
+    Given weak references to them.
     """
-    for reference in generators:
-        waits = reference()
-        if waits is not None and waits.gi_frame is not None and has_handler(waits.gi_frame):
-            return True
+    frames = [x.gi_frame for reference in generators if (x := reference()) is not None]
+    return [frame for frame in frames if frame is not None and has_handler(frame)]
+
+
+def is_caught(generators: Iterable[Any]) -> bool:
+    """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``:
+
+    of its own, or of one of the generators that wait here.
+    """
+    if waiting(generators):
+        return True
     frame: FrameType | None = sys._getframe(1)
     caught = within = False
     while frame is not None:

@@ -164,3 +164,60 @@ def test_what_only_the_rest_of_the_program_needs_has_a_name(monkeypatch):
             assert_same(value, f(1.5, n))
             assert slope == value / 1.5
         assert "2 calls traced" in explain(both, 1.5, 9)
+
+
+class Enough(Exception):
+    pass
+
+
+def enough(y):
+    raise Enough(y)
+
+
+def growing(x, limit):
+    y = x
+    for i in range(20000):
+        y = y * 1.00001
+        if i == limit:
+            enough(y)
+    return y
+
+
+def caught_outside(x):
+    try:
+        return growing(x, 9000)
+    except Enough as e:
+        return e.args[0] * x
+
+
+def caught_each_time(x):
+    for k in range(3):
+        try:
+            x = growing(x, 9000 + k)
+        except Enough as e:
+            x = e.args[0]
+    return x
+
+
+def left_waiting(x):
+    def numbers():
+        y = x
+        for _ in range(20000):
+            y = y * 1.00001
+            yield y
+
+    g = numbers()
+    for _ in range(9000):
+        y = next(g)
+    return y * x
+
+
+@pytest.mark.parametrize("f", [caught_outside, caught_each_time, left_waiting])
+def test_a_long_loop_that_is_left_without_its_end(f):
+    cached = value_and_grad(f)
+    with jit(False):
+        expected = cached(1.3)
+    for _ in range(4):
+        value, gradient = cached(1.3)
+        assert_same(value, f(1.3))
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-12)

@@ -5,8 +5,10 @@ The cyclic garbage collector is off in all tests: what is dead here has died by 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
+import operator
 import tracemalloc
 import warnings
 import weakref
@@ -16,7 +18,7 @@ from collections import deque
 import numpy as np
 import pytest
 
-from wengert import clear_cache, grad, jit, jvp, linearize, pullback, value_and_grad
+from wengert import TraceError, clear_cache, grad, jit, jvp, linearize, pullback, value_and_grad
 from wengert.transforms import expand, pushforward
 from wengert.transforms.cache import MOST_PROGRAMS
 from wengert.transforms.programs import Builder, Program
@@ -979,6 +981,19 @@ class Session:
         self.kept = Numbered(log, 1)
 
 
+def test_what_a_tuple_holds_dies_with_it():
+    def f(x, pool, log):
+        pool.append((Numbered(log, 1), 2))
+        pool.pop()
+        log.append("popped")
+        return x * (1.0 + len(log))
+
+    for i in range(6):
+        log = []
+        assert value_and_grad(f)(2.0 + i, [], log) == (3.0 * (2.0 + i), 3.0)
+        assert log == [1, "popped"]
+
+
 def test_what_an_object_holds_dies_with_it():
     def f(x, pool, log):
         pool.append(Session(log))
@@ -990,3 +1005,235 @@ def test_what_an_object_holds_dies_with_it():
         log = []
         assert value_and_grad(f)(2.0 + i, [], log) == (3.0 * (2.0 + i), 3.0)
         assert log == [1, "popped"]
+
+
+# What a function has let go of dies when it does in plain Python: each gives how many sessions are open then.
+
+
+OPEN = []
+
+
+class Visit:
+    def __init__(self, n, v):
+        self.n, self.v = n, v
+        OPEN.append(n)
+
+    def __del__(self):
+        OPEN.remove(self.n)
+
+
+def sessions(x, count=3):
+    return [Visit(i, x) for i in range(count)]
+
+
+def popped(x):
+    pool = sessions(x)
+    pool.pop()
+    return x * len(OPEN)
+
+
+def pool_dropped(x):
+    pool = sessions(x)
+    pool[0] = None
+    pool.insert(0, Visit(7, x))
+    pool += [Visit(8, x)]
+    pool = None
+    return x * (1 + len(OPEN))
+
+
+def appended(x):
+    pool, y = [], x
+    for i in range(3):
+        y = y * x
+        pool.append(Visit(i, y))
+    pool = None
+    return y + x * len(OPEN)
+
+
+def appended_later(x):
+    numbers, y = [], x
+    for i in range(3):
+        y = y * x
+        numbers.append(y)
+    numbers.append(Visit(1, x))
+    numbers = None
+    return y + x * len(OPEN)
+
+
+def picked(x):
+    mixed, numbers, y = [Visit(1, x), 1.0, 2.0], [3.0, 4.0], x
+    for i in range(1, 3):
+        y = y * mixed[i] * numbers[i - 1]
+    mixed = None
+    numbers[0] = Visit(2, x)
+    numbers = None
+    return y + x * len(OPEN)
+
+
+def left_early(x):
+    y = x
+    for session in sessions(x):
+        y = y * session.v
+        break
+    del session
+    return y + x * len(OPEN)
+
+
+def in_tuples(x):
+    state, y = (Visit(1, x), x), x
+    for i, session in enumerate(sessions(x)):
+        y = y * session.v * i
+        state = (state[0], state[1] * y)
+    y = y + state[1]
+    del session, state
+    return y + x * len(OPEN)
+
+
+def nested_lists(x):
+    lists = [[Visit(1, x)], [Visit(2, x)]]
+    lists[0] = None
+    y = x * len(OPEN)
+    lists = None
+    return y + x * len(OPEN)
+
+
+def failing(x):
+    def fails():
+        session, y, found = Visit(1, x), x, []
+        for _ in range(2):
+            for i in range(3):
+                y = y * session.v
+                found.append(Visit(2 + i, y))
+            {}["a"]
+
+    for _ in range(2):
+        try:
+            fails()
+        except KeyError:
+            x = x + x * len(OPEN)
+        x = x + x * len(OPEN)
+    return x
+
+
+def failing_in_a_generator(x):
+    def values():
+        session, y = Visit(1, x), x
+        for i in range(3):
+            y = y * session.v
+            yield y / (1 - i)
+
+    try:
+        y = sum(values())
+    except ZeroDivisionError:
+        y = x
+    return y + x * len(OPEN)
+
+
+LEFT = (popped, pool_dropped, appended, appended_later, picked, left_early, in_tuples, nested_lists)
+LEFT += (failing, failing_in_a_generator)
+
+
+@pytest.mark.parametrize("f", LEFT, ids=lambda f: f.__name__)
+def test_what_a_run_lets_go_of_dies_then(f):
+    h = value_and_grad(f)
+    for i in range(6):
+        assert h(1.5 + i)[0] == f(1.5 + i)
+        assert OPEN == []
+
+
+def test_tuples_with_objects_that_a_loop_carries_on_are_not_told_apart(switched):
+    def f(x):
+        state = first = (Thing(x), x)
+        for _ in range(3):
+            state = (state[0], state[1] * x)
+            x = x * state[1]
+        return x * (2.0 if state is first else 1.0)
+
+    h = value_and_grad(f)
+    for i in range(4):
+        try:
+            assert h(1.0 + i)[0] == f(1.0 + i)
+        except TraceError as e:
+            assert "compare them with ==" in str(e)
+
+
+# Generators that still wait when the run has ended.
+
+
+def readings(x, log):
+    try:
+        yield x
+        yield 2.0 * x
+    finally:
+        log.append("closed")
+
+
+def within(x, log):
+    with contextlib.ExitStack() as stack:
+        stack.callback(log.append, "closed")
+        yield x
+
+
+def by_another(x, log):
+    yield from readings(x, log)
+
+
+@pytest.mark.parametrize("steps", [readings, within, by_another])
+@pytest.mark.parametrize("way", [iter, lambda g: map(operator.pos, g)], ids=["itself", "map"])
+def test_a_generator_on_a_cycle_is_closed_by_the_collector(steps, way):
+    def f(x, log):
+        thing = Thing(None)
+        thing.me, thing.z = thing, way(steps(x, log))
+        return x * next(thing.z)
+
+    h = value_and_grad(f)
+    for i in range(6):
+        log = []
+        assert h(1.0 + i, log) == ((1.0 + i) ** 2, 2.0 * (1.0 + i))
+        assert log == []
+        gc.collect()
+        assert log == ["closed"]
+
+
+def test_a_generator_in_a_list_is_closed_when_the_list_goes():
+    def f(x, log):
+        pool = [readings(x, log), readings(2.0 * x, log)]
+        y = next(pool[0])
+        pool.pop()
+        return x * y
+
+    h = value_and_grad(f)
+    for i in range(6):
+        log = []
+        assert h(1.0 + i, log) == ((1.0 + i) ** 2, 2.0 * (1.0 + i))
+        assert log == ["closed"]
+
+
+WATCHES = {
+    "ref": weakref.ref,
+    "finalize": lambda a: weakref.finalize(a, print),
+    "dict": lambda a: weakref.WeakValueDictionary({1: a}),
+}
+
+
+@pytest.mark.parametrize("watch", WATCHES.values(), ids=WATCHES)
+@pytest.mark.parametrize("traced", [False, True])
+def test_an_array_that_a_run_has_made_is_not_watched(watch, traced):
+    def f(x):
+        a = np.zeros(3) + x if traced else np.zeros(3)
+        watched = watch(a)
+        a[0] = x
+        del a
+        return x * (watched is not None)
+
+    with pytest.raises(TraceError, match="watch an object that holds the array"):
+        grad(f)(2.0)
+
+
+def test_an_array_from_outside_may_be_watched():
+    outside = np.ones(3)
+
+    def f(x):
+        return x * weakref.ref(outside)().sum()
+
+    assert grad(f)(2.0) == 3.0

@@ -96,6 +96,10 @@ CURES: tuple[tuple[str, str], ...] = (
     (r"decimal numbers are rounded|digits a number may have", "compute with floats"),
     # Exceptions, warnings, logging, imports, debuggers
     (
+        r"a generator waits",
+        "close it (generator.close()), or run through it, before the function returns",
+    ),
+    (
         r"was caught|may be caught",
         "ask before instead of catching afterwards (if x > 0: … in the place of try: math.log(x))",
     ),
