@@ -54,7 +54,7 @@ from .shown import C_DATA
 from .slots import accessor
 from .structure import is_container
 from .tails import Tail
-from .tape import Site
+from .tape import Site, ops_in
 from .text import PRIVATE, TEXTS, bare
 
 PLAIN = frozenset(
@@ -771,10 +771,25 @@ def is_moved(tracer: Tracer, value: Any) -> bool:
         value = tuple(value.values())
     elif not is_one_of(kind, (list, tuple)):
         value = (value,) if isinstance(value, (float, complex, np.generic, np.ndarray)) else ()
-    put = meaning.sights.put_outside(tracer) if value else ()
-    if tracer.put_values[0] is not put:
-        tracer.put_values = put, {id(op.value) for op in put}
-    return any(id(x) in tracer.put_values[1] for x in value)
+    if not value:
+        return False
+    put = values_put(tracer)
+    return any(id(x) in put for x in value)
+
+
+def values_put(tracer: Tracer) -> set[int]:
+    """The ids of the values that effects have put outside by now, as far as they may have a derivative."""
+    ops = tracer.tape.ops
+    at, latest, found = tracer.put_values
+    if at and (len(ops) < at or ops[at - 1] is not latest):  # iterations have left the tape
+        at = 0
+    for op in ops[at:]:
+        if op.kind == "effect":
+            given = ops_in((op.args, op.kwargs))
+            found.update(id(x.value) for x in given if tracer.dependence.has(x))
+    if ops:
+        tracer.put_values = len(ops), ops[-1], found
+    return found
 
 
 def left_by_others(tracer: Tracer, name: str, now: Any) -> Any:

@@ -451,7 +451,9 @@ def name_in(fn: Any, name: Any, *rest: Any) -> Any:
     plain = plain_of(bare(name))
     if not isinstance(plain, str):
         fn(Nobody if attribute(fn, "__objclass__") is type else Nobody(), plain, *rest)
-    if any(python_special(plain, name) is not MISSING for name in ("__hash__", "__eq__")):
+    if type(plain) is not str and any(
+        python_special(plain, name) is not MISSING for name in ("__hash__", "__eq__")
+    ):
         raise TraceError(
             f"{places.blame(places.user_site())}: an attribute is named by a string of the class "
             f"{type(plain).__name__}, which has a way of its own to be hashed or compared\n"

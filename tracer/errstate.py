@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .filters import hands_on
 from .handlers import handles
 from .session import Tracer
 from .tape import Op, Site, append
@@ -51,6 +52,8 @@ def is_balanced(ops: list[Op]) -> bool:
 
 def _made(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> np.errstate:
     made = np.errstate(*args, **kwargs)
+    if tracer.reads is not None and hands_on(kwargs[k] for k in kwargs if k in KINDS):
+        tracer.reads.problem("a function is told of floating-point events", site)
     modes = {k: v if v == "ignore" else "raise" for k, v in kwargs.items() if v and k in KINDS}
     tracer.states[id(made)] = (made, modes, None)
     return made

@@ -11,7 +11,7 @@ import re
 import threading
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 OWN_MODULES = re.compile(r"wengert\.(tracer|rules|transforms)\.")
@@ -97,6 +97,19 @@ def is_asked_by_us(frame: Any) -> bool:
 def is_of_numbers(shown: warnings.WarningMessage) -> bool:
     """Whether a warning is of a floating-point event, as NumPy tells of all of them."""
     return shown.category is RuntimeWarning and " encountered in " in str(shown.message)
+
+
+# What the user's code does then is done by the traced run, and no program is to do it once more.
+
+
+def is_shown_by_users() -> bool:
+    """Whether code of the user's shows warnings."""
+    return warnings.showwarning.__module__ not in ("warnings", "_py_warnings")
+
+
+def hands_on(modes: Iterable[Any]) -> bool:
+    """Whether NumPy calls the user's code where there is a floating-point event."""
+    return not {"call", "log"}.isdisjoint(modes)
 
 
 def give_again(shown: warnings.WarningMessage, frame: types.FrameType) -> None:

@@ -207,10 +207,14 @@ def release(entries: dict[int, Any], keys: Iterable[int]) -> list[int]:
     return gone
 
 
-def is_unseen(items: Any) -> bool:
-    """Whether nobody sees when a list or tuple dies, and what is in it."""
-    return are_one_of(items, UNSEEN) or all(
-        is_one_of(type(x), UNSEEN) or (type(x) is tuple and is_unseen(x)) for x in items
+def is_unseen(items: Any, depth: int = DEEPEST_STATE) -> bool:
+    """Whether it is plain to see that nobody sees when a list or tuple dies, and what is in it."""
+    return are_one_of(items, UNSEEN) or (
+        depth > 0
+        and all(
+            is_one_of(type(x), UNSEEN) or (type(x) is tuple and is_unseen(x, depth - 1))
+            for x in items
+        )
     )
 
 

@@ -143,6 +143,8 @@ def run(
     boxed = []
     if reads is not None:
         reads.function = reads.root(tape.name, f)
+        if filters.hands_on(np.geterr().values()):
+            reads.problem("a function is told of floating-point events")
     keywords = {}
     movables: list[tuple[Where, Any]] = []
     with room:
@@ -351,12 +353,16 @@ class _Surroundings:
         elif reads is not None and is_user_code(users_frame(frame).f_code):  # no finalizer's
             reads.problem(f"{with_article(shown.category.__name__)} is given")
             return
-        tracer = active.tracer
-        if not filters.is_of_numbers(shown):  # programs compute these again
-            self.warned = True
-            # Whether the user's filters show it or not.
-            if tracer is not None and tracer.reads is not None:
-                tracer.reads.problem(f"{with_article(shown.category.__name__)} is given")
+        tracer, of_numbers = (
+            active.tracer,
+            filters.is_of_numbers(shown),
+        )  # programs compute those again
+        self.warned |= not of_numbers
+        # Whether the user's filters show it or not.
+        if tracer is not None and tracer.reads is not None and not of_numbers:
+            tracer.reads.problem(f"{with_article(shown.category.__name__)} is given")
+        elif tracer is not None and tracer.reads is not None and filters.is_shown_by_users():
+            tracer.reads.problem("a function is told of floating-point events")
         let_through = filters.is_let_through(shown, frame)
         if let_through or shown.filename.startswith(OURS):
             frame = users_frame(frame)

@@ -114,10 +114,8 @@ class Tracer:
         self.finalizers: list[Any] = []  # of objects that the run has made: their Detours
         # Up to where the tape is known, and what was put outside by then.
         self.put: tuple[int, int, list[Op]] = (0, -1, [])
-        self.put_values: tuple[Any, set[int]] = (
-            (),
-            set(),
-        )  # these ops, and the ids of their values
+        # The same by effects alone: how many ops, the latest of them, and the ids of the values.
+        self.put_values: tuple[int, Any, set[int]] = (0, None, set())
         self.others_ran = False  # whether code has run of which the run sees nothing
         self.resuming: dict[int, Any] = {}  # id of an iterator that runs code outside as it is: it
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies

@@ -286,7 +286,7 @@ def put_outside(tracer: Tracer) -> list[Op]:
     tape = tracer.tape
     at, written, ops = tracer.put
     tracer.put = len(tape.ops), tape.written, ops
-    new = itertools.islice(tape.ops, at, None)
+    new = tape.ops[at:]  # `islice` would go over those before
     if tape.written != written or any(op.kind in ("effect", "input") for op in new):
         tracer.put = len(tape.ops), tape.written, Put(tracer).ops
     return tracer.put[2]

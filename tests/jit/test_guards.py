@@ -581,6 +581,39 @@ def test_a_warning_that_the_filters_show_once_is_given_once(function):
     assert [w.filename for w in told] == [__file__]
 
 
+TOLD = []
+
+
+def tell(*given):
+    TOLD.append(len(given))
+
+
+def of_state(x):
+    with np.errstate(all="log", call=types.SimpleNamespace(write=tell)):
+        return np.sqrt(x).sum()
+
+
+@pytest.mark.parametrize("how", ("showwarning", "call", "log", "inside"))
+@pytest.mark.parametrize("transform", (value_and_grad, jit, pullback))
+def test_who_is_told_of_an_event_is_told_once(how, transform, monkeypatch):
+    """Also where the very calls that are kept have events: later ones have none."""
+    function = of_state if how == "inside" else exploding_root
+    answer = transform(function) if transform is not pullback else lambda x: pullback(function, x)
+    handler = {"call": tell, "log": types.SimpleNamespace(write=tell)}.get(how)
+    TOLD.clear()
+    with warnings.catch_warnings(), np.errstate(all=how if handler else "warn", call=handler):
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", tell)
+        for events in (1, 1, 1, 1, 0, 0, 0, 0, 1):
+            before = len(TOLD)
+            answer(np.array([1.0, -1.0 if events else 1.0]))
+            assert len(TOLD) == before + events
+
+
+def exploding_root(x):
+    return np.sqrt(x).sum()
+
+
 WARNING = {
     "mean": np.mean, "var": np.var, "std": lambda x: np.std(x, ddof=1), "median": np.median, "method": np.ndarray.mean,
     "cov": lambda x: np.sum(np.cov(x)), "average": np.average, "nanmean": np.nanmean, "nanmax": np.nanmax,

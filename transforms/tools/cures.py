@@ -105,6 +105,10 @@ CURES: tuple[tuple[str, str], ...] = (
     ),
     (r"is done between writes", "print or seed before all that is written, or after it"),
     (r"stands in a try or a with", "do this before or after the try or the with statement"),
+    (
+        r"is told of floating-point events",
+        "let them be warnings, or errors, in the calls that are to be kept",
+    ),
     (r"is given$|NumPy warns of", "give the warning outside of the function, or mend its cause"),
     (r"NumPy may warn", "compute the constant once, outside of the function"),
     (r"a record is logged", AFTERWARDS),
