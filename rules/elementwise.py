@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import broadcast_like, cast, is_sequence, unbroadcast
-from .registry import RRULE, Operand, Rule, query, register
-from .zeros import cotangent_dtype, is_plain, product, quotient, ratio
+from .registry import RRULE, Operand, Rule, frule, query, register
+from .zeros import cotangent_dtype, is_plain, plus, product, quotient, ratio
 
 
 class over:
@@ -234,5 +234,16 @@ def times(dz: Any, partial: Partial, operands: tuple[Any, ...], z: Any) -> Any:
 
 
 elementwise(product, lambda d, p, z: p, lambda d, p, z: d)
+
+
+@frule(product, pure=True)
+def pushed(operands: Any, tangents: Any) -> Any:
+    """In the tangent too zero wins that is a cotangent: of what was not taken, by whose tangent it is multiplied."""
+    (d, p), (dd, dp) = operands, tangents
+    z = product(d, p)
+    terms = [None if dd is None else product(dd, p), None if dp is None else product(d, dp)]
+    return z, broadcast_like(plus(*terms), z)
+
+
 elementwise(quotient, lambda d, q, z: quotient(1.0, q), lambda d, q, z: quotient(-z, q))
 elementwise(ratio, lambda a, b, z: ratio(1.0, b), lambda a, b, z: -ratio(z, b))

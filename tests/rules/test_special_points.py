@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from wengert import grad, hessian, jacobian, jit, jvp, pullback, reverse, trace, value_and_grad
+from helpers import assert_same
+from wengert import grad, hessian, hvp, jacobian, jit, jvp, pullback, reverse, trace, value_and_grad
 
 NAN, INF = math.nan, math.inf
 
@@ -195,3 +196,20 @@ def test_the_operand_that_is_nan_has_the_slope_of_an_extreme_that_is(f):
     np.testing.assert_array_equal(grad(np.max)(x[:2]), [1, 0])
     _, back = pullback(f.accumulate, np.array([1.0, math.nan, 3.0]))
     np.testing.assert_array_equal(back(np.array([1.0, 10.0, 100.0]))[0], [1, 110, 0])
+
+
+@pytest.mark.parametrize(
+    "function, at", [(np.exp, 800.0), (np.sinh, 800.0), (np.log, 0.0), (np.reciprocal, 0.0)]
+)
+def test_nothing_leaks_out_of_a_branch_that_was_not_taken_into_second_derivatives(function, at):
+    def f(x):
+        y = function(x)
+        return np.where(np.isfinite(y), y * y, 1.0).sum()
+
+    x = np.array([0.5, at])
+    with np.errstate(all="ignore"):
+        alone = hessian(f)(x[:1])
+        expected = np.array([[alone[0, 0], 0.0], [0.0, 0.0]])
+        assert_same(hessian(f)(x), expected)
+        assert_same(hvp(f, (x,), (np.ones(2),)), expected.sum(1))
+        assert_same(jvp(grad(f), (x,), (np.ones(2),))[1], expected.sum(1))
