@@ -752,8 +752,9 @@ def leaf(
     if outside or tracer.holder_of(obj) is not None:
         named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
         owner = attribute(obj, "__name__") if named else type(obj).__name__
+        moved = entry is not None or is_moved(tracer, value)
         traced = meaning.boxing.enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
-        if entry is not None or is_moved(tracer, value):
+        if moved:
             traced = left_by_others(tracer, name, traced)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced
@@ -765,6 +766,8 @@ def leaf(
 def is_moved(tracer: Tracer, value: Any) -> bool:
     """Whether a value that is met for the first time was put outside by the run, and moved there by other code."""
     if not tracer.others_ran:
+        return False
+    if id(value) in tracer.shadows or id(value) in tracer.tails:  # which the run follows already
         return False
     kind = type(value)
     if kind is dict:

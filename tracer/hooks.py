@@ -387,8 +387,9 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
         if entry is not None and entry[1] is value:
             return entry[2]
         place = None if reads is None else global_place(reads, scope, name, value)
+        moved = entry is not None or attributes.is_moved(tracer, value)
         traced = enter(tracer, value, name, place)
-        if entry is not None or attributes.is_moved(tracer, value):
+        if moved:
             traced = attributes.left_by_others(tracer, name, traced)
         if traced is value and atom:
             if reads is not None:
