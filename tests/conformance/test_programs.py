@@ -4,9 +4,10 @@ import gc
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conformance.programs.batches import attempt, prepare
-from conformance.programs.oracle import judge
+from conformance.programs.oracle import has_coarse_world, judge
 from conformance.programs.plan import parsed
 
 PROGRAMS = 200
@@ -51,3 +52,10 @@ def test_found(text):
     settle()
     verdict = judge(program)
     assert verdict.difference is None, f"{verdict.difference}\n\n{program}"
+
+
+def test_no_differences_are_taken_where_the_world_has_single_precision():
+    for items, coarse in (([[np.float32(0.5)]], True), ([[0.5, {"a": np.ones(2)}]], False)):
+        scope = {"items": items}
+        exec("def f(x): return x * items[0][0]", scope)
+        assert has_coarse_world(scope["f"]) == coarse

@@ -373,7 +373,7 @@ class Slope:
             value = meter.run(f, args, kwargs)
             if self.dy is NOTHING:  # at the call itself: what is an int there has none
                 self.dy = self.cotangent(value)
-            self.entangled |= is_coarse(value)
+            self.entangled |= is_coarse(value) or has_coarse_world(f)
             result[:] = pairing(self.dy, value), meter.path
             return value
 
@@ -469,6 +469,21 @@ def is_coarse(x: Any) -> bool:
     if isinstance(x, np.ndarray | np.generic):
         return x.dtype.kind == "f" and x.dtype.itemsize < 8
     return isinstance(x, list | tuple | dict) and any(map(is_coarse, (members(x) or {}).values()))
+
+
+def has_coarse_world(f: Any, deepest: int = 4) -> bool:
+    """Whether there are such numbers among the globals of a function, which may go into what it gives."""
+    named = getattr(f, "__globals__", {})
+    todo = [(x, 0) for name, x in named.items() if name != "__builtins__"]
+    for x, depth in todo:
+        if type(x) in WORLDS and depth < deepest:
+            todo += [(y, depth + 1) for y in (x.values() if type(x) is dict else x)]
+        elif isinstance(x, np.ndarray | np.generic) and is_coarse(x):
+            return True
+    return False
+
+
+WORLDS = (list, tuple, dict)
 
 
 class QuickPlay(Play):
