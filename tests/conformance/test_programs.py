@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conformance.programs.batches import attempt, prepare
-from conformance.programs.oracle import has_coarse_world, judge
+from conformance.programs.oracle import has_coarse_world, judge, where_unlike
 from conformance.programs.plan import parsed
 
 PROGRAMS = 200
@@ -59,3 +59,9 @@ def test_no_differences_are_taken_where_the_world_has_single_precision():
         scope = {"items": items}
         exec("def f(x): return x * items[0][0]", scope)
         assert has_coarse_world(scope["f"]) == coarse
+
+
+def test_what_rounding_leaves_where_all_cancels_out_is_no_difference():
+    assert where_unlike([1.1e-16, 0.0], [0.0, 0.0]) is None
+    assert where_unlike([1e-11, 0.0], [0.0, 0.0]) is not None
+    assert where_unlike([1e-16, 0.0], [1.0, 0.0]) is not None

@@ -36,6 +36,7 @@ LINES = 1500  # a call that runs more is not worth its time
 ROUNDING = (
     1e-9  # gradients of two modes may differ by so much: a reverse sweep may choose its order
 )
+SUMMANDS = 1e-3  # of which at least what is compared is taken to be a sum: `(q*d + p*d) - q*d - p*d` may leave 1e-16
 COARSE = 1e-3  # where single precision is at work
 NEAR = 1e-5  # and from differences by so much
 
@@ -250,7 +251,8 @@ def compare_modes(played: dict[str, list[Record]]) -> Difference | None:
 
 def where_unlike(a: Any, b: Any, rounding: float = ROUNDING) -> str | None:
     """Where two structures of gradients differ by more than rounding, in words."""
-    scale = largest(b)
+    # Where all cancels out, what is left is the rounding of summands that are about as large as cotangents are: one.
+    scale = max(largest(b), SUMMANDS)
     return unlike(a, b, scale if math.isfinite(scale) else 1.0, rounding, "")
 
 
