@@ -244,7 +244,7 @@ def note_parts(tracer: Tracer, fn: Any, args: Any, value: Any) -> None:
     whole = attribute(fn, "__self__")
     if whole is None or isinstance(whole, (type, types.ModuleType)):
         whole = args[0] if args else None
-    made = value if type(value) in (tuple, list) else (value,)
+    made = value if is_one_of(type(value), (tuple, list)) else (value,)
     for x in args if value is None else made:  # it may have put them there
         belong(tracer.texts, whole, x, type(fn) is not types.FunctionType or is_known(fn))
     if whole is None or not is_store(whole) or is_known(fn):
