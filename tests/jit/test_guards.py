@@ -570,7 +570,7 @@ def cast_array(x):
     return x * (COMPLEX * x).astype(float).sum()
 
 
-@pytest.mark.parametrize("function", (cast_number, cast_array, inverted))
+@pytest.mark.parametrize("function", (cast_number, cast_array))
 def test_a_warning_that_the_filters_show_once_is_given_once(function):
     """A program would warn from its own line, which no filter knows."""
     answer = value_and_grad(function)
