@@ -238,7 +238,7 @@ elementwise(product, lambda d, p, z: p, lambda d, p, z: d)
 
 @frule(product, pure=True)
 def pushed(operands: Any, tangents: Any) -> Any:
-    """In the tangent too zero wins that is a cotangent: of what was not taken, by whose tangent it is multiplied."""
+    """A cotangent that is zero wins over the tangent of ``p`` too, which may be infinite in a branch not taken."""
     (d, p), (dd, dp) = operands, tangents
     z = product(d, p)
     terms = [None if dd is None else product(dd, p), None if dp is None else product(d, dp)]

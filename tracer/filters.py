@@ -99,16 +99,13 @@ def is_of_numbers(shown: warnings.WarningMessage) -> bool:
     return shown.category is RuntimeWarning and " encountered in " in str(shown.message)
 
 
-# What the user's code does then is done by the traced run, and no program is to do it once more.
-
-
 def is_shown_by_users() -> bool:
-    """Whether code of the user's shows warnings."""
+    """Whether code of the user's shows warnings: what it does a traced run has done, and no program repeats it."""
     return warnings.showwarning.__module__ not in ("warnings", "_py_warnings")
 
 
 def hands_on(modes: Iterable[Any]) -> bool:
-    """Whether NumPy calls the user's code where there is a floating-point event."""
+    """Whether NumPy calls the user's code where there is a floating-point event, as it shows warnings elsewhere."""
     return not {"call", "log"}.isdisjoint(modes)
 
 

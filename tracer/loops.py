@@ -251,9 +251,8 @@ class Loops:
             int, tuple[Any, Any]
         ] = {}  # by id: a tuple that was carried on, and the one that it stands for
         self.loose = False  # whether others were, of which nobody knows what they stand for
-        self.stores: dict[
-            int, int
-        ] = {}  # how often each list was written to, or one that was where it is
+        # By id, how often a list was written to, or others that were there before it.
+        self.stores: dict[int, int] = {}
 
     def close(self) -> None:
         """The run has ended: the passages no longer refer to what the loops went through."""

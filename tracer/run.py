@@ -353,11 +353,8 @@ class _Surroundings:
         elif reads is not None and is_user_code(users_frame(frame).f_code):  # no finalizer's
             reads.problem(f"{with_article(shown.category.__name__)} is given")
             return
-        tracer, of_numbers = (
-            active.tracer,
-            filters.is_of_numbers(shown),
-        )  # programs compute those again
-        self.warned |= not of_numbers
+        tracer, of_numbers = active.tracer, filters.is_of_numbers(shown)
+        self.warned |= not of_numbers  # programs compute the others again
         # Whether the user's filters show it or not.
         if tracer is not None and tracer.reads is not None and not of_numbers:
             tracer.reads.problem(f"{with_article(shown.category.__name__)} is given")

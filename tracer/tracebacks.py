@@ -101,9 +101,9 @@ def waiting(generators: Iterable[Any]) -> list[FrameType]:
 
 
 def is_caught(generators: Iterable[Any]) -> bool:
-    """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``:
+    """Whether what the traced program calls here stands in the reach of an ``except``, a ``finally`` or a ``with``.
 
-    of its own, or of one of the generators that wait here.
+    That may be one of its own, or of one of the generators that wait here.
     """
     if waiting(generators):
         return True

@@ -351,6 +351,8 @@ def traced_run(f: Any, args: Any, kwargs: Any, reads: Reads | None, **options: A
         # The sweep will run the loops again, from values that writes to arrays may have changed since. Where nothing
         # is kept, rolling what is on the tape as it is would take longer than sweeping over it.
         roll_loops(done, {}, 0, needed_only=reads is None or done.tape.written > 0)
+    elif reads is None:
+        done.tape.passages = []  # nobody rolls them, and a pullback keeps the tape
     return done
 
 

@@ -122,9 +122,8 @@ class Family:
         self.reverses: dict[Any, Any] = {}  # see ``loop_reverse``
         self.plain: Family | None = None
         self.gaps = False  # of a reverse: whether it puts a zero where there is no cotangent
-        self.known_steady: bool | None = (
-            None  # asked for again and again by the loops around this one
-        )
+        # Whether it is steady, once that is known: the loops around it ask again and again.
+        self.known_steady: bool | None = None
 
     def member(self, size: int | None = None) -> LoopFunction:
         """The loop function that collects the first ``size`` columns (all that were ever asked for)."""

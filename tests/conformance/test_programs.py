@@ -63,5 +63,5 @@ def test_no_differences_are_taken_where_the_world_has_single_precision():
 
 def test_what_rounding_leaves_where_all_cancels_out_is_no_difference():
     assert where_unlike([1.1e-16, 0.0], [0.0, 0.0]) is None
-    assert where_unlike([1e-11, 0.0], [0.0, 0.0]) is not None
+    assert where_unlike([1e-13, 0.0], [0.0, 0.0]) is not None
     assert where_unlike([1e-16, 0.0], [1.0, 0.0]) is not None

@@ -981,22 +981,12 @@ class Session:
         self.kept = Numbered(log, 1)
 
 
-def test_what_a_tuple_holds_dies_with_it():
+@pytest.mark.parametrize(
+    "holder", (lambda log: (Numbered(log, 1), 2), Session), ids=("tuple", "object")
+)
+def test_what_something_holds_dies_with_it(holder):
     def f(x, pool, log):
-        pool.append((Numbered(log, 1), 2))
-        pool.pop()
-        log.append("popped")
-        return x * (1.0 + len(log))
-
-    for i in range(6):
-        log = []
-        assert value_and_grad(f)(2.0 + i, [], log) == (3.0 * (2.0 + i), 3.0)
-        assert log == [1, "popped"]
-
-
-def test_what_an_object_holds_dies_with_it():
-    def f(x, pool, log):
-        pool.append(Session(log))
+        pool.append(holder(log))
         pool.pop()
         log.append("popped")
         return x * (1.0 + len(log))

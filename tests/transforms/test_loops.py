@@ -13,6 +13,7 @@ from wengert.tracer.loops import carry
 from wengert.tracer.run import run
 from wengert.tracer.source import compiled
 from wengert.transforms.api import reverse
+from wengert.transforms.dispatch import traced_run
 from wengert.transforms.loops import LoopFunction, Miss
 from wengert.transforms.roll import roll
 from wengert.transforms.stream import Watcher, watch
@@ -600,3 +601,14 @@ def test_what_has_no_influence_in_a_long_loop():
     value, slope = value_and_grad(lambda x: the_last_two_angles(x, n))(0.3)
     expected = (the_last_two_angles(0.3 + 1e-6, n) - the_last_two_angles(0.3 - 1e-6, n)) / 2e-6
     assert value == the_last_two_angles(0.3, n) and slope == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_pullback_keeps_nothing_of_loops_that_are_not_rolled():
+    def f(x):
+        state = (0.1, 0.2, x)
+        for _ in range(5_000):
+            a, b, c = state
+            state = (b, c, 0.3 * a + 0.2 * b * c)
+        return state[2]
+
+    assert traced_run(f, (0.5,), {}, None).tape.passages == []

@@ -36,7 +36,7 @@ LINES = 1500  # a call that runs more is not worth its time
 ROUNDING = (
     1e-9  # gradients of two modes may differ by so much: a reverse sweep may choose its order
 )
-SUMMANDS = 1e-3  # of which at least what is compared is taken to be a sum: `(q*d + p*d) - q*d - p*d` may leave 1e-16
+CANCELLED = 1e-14  # and so much where all cancels out, as in `(q*d + p*d) - q*d - p*d`, with cotangents of about one
 COARSE = 1e-3  # where single precision is at work
 NEAR = 1e-5  # and from differences by so much
 
@@ -251,8 +251,7 @@ def compare_modes(played: dict[str, list[Record]]) -> Difference | None:
 
 def where_unlike(a: Any, b: Any, rounding: float = ROUNDING) -> str | None:
     """Where two structures of gradients differ by more than rounding, in words."""
-    # Where all cancels out, what is left is the rounding of summands that are about as large as cotangents are: one.
-    scale = max(largest(b), SUMMANDS)
+    scale = max(largest(b), CANCELLED / rounding)
     return unlike(a, b, scale if math.isfinite(scale) else 1.0, rounding, "")
 
 
