@@ -34,9 +34,11 @@ from ..tracer.tracebacks import fold
 from .api import forgiving, inner_run, note_decisions
 from .argnums import (
     Argnums,
+    by_position,
     checked_argnums,
     checked_aux,
     chosen,
+    indices,
     leave_aux,
     options_text,
     refusing,
@@ -44,6 +46,7 @@ from .argnums import (
 from .batch import Batch, one_of
 from .cotangents import refuse_sealed_between
 from .dispatch import written
+from .fold.rows import JACOBIANS
 from .forward import Pusher
 from .gradients import check_argument, grad
 from .pairs import Late
@@ -110,6 +113,16 @@ class Jacobian(Transform):
 
         found = rebuild(done.result, rows)
         return (found, value[1]) if self.has_aux else found
+
+    def followed(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], Sequence[int], str, bool] | None:
+        given = by_position(self.f, args, kwargs)
+        if given is None:
+            return None
+        keys = indices(self.f, chosen(self.f, self.argnums, len(args), kwargs))
+        single = type(self.argnums) is not tuple
+        return given, keys, JACOBIANS[single, self.has_aux], self.has_aux
 
 
 class Hessian(Jacobian):

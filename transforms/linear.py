@@ -33,7 +33,9 @@ from .cotangents import refuse_sealed_between, shaped
 from .direct import Direct, found, state_of
 from .dispatch import written
 from .fold.along import along
+from .fold.deferred import DEFERRED, SEVERAL, Deferred, Several
 from .fold.multiplied import MAKERS, PULLBACK, Multiplied
+from .fold.rows import MOST, along_several
 from .forward import Pusher
 from .loops import Miss
 from .programs import Builder, Program, Unfit
@@ -328,10 +330,13 @@ class Steep(Linear):
     def __reduce__(self) -> Any:
         return Linear, (self.done, self.ops)
 
+    def along(self, tangents: tuple[Any, ...]) -> Any:
+        return along(self.value, self.gradients, tangents)
+
     def __call__(self, *tangents: Any) -> Any:
         if len(tangents) == len(self.gradients):
             try:
-                return along(self.value, self.gradients, tangents)
+                return self.along(tangents)
             except Miss:
                 pass
         try:
@@ -341,6 +346,20 @@ class Steep(Linear):
             raise
 
 
+class SteepSeveral(Steep):
+    """The same of several numbers, each by its gradient, which a folded program gives as it is asked for."""
+
+    def __init__(self, *given: Any) -> None:
+        self.back = self.several = DeferredForward(*given)
+        self.value = self.back.value
+        self.gradients = self.back.args
+        self.tracer = None
+        self.functions = {}
+
+    def along(self, tangents: tuple[Any, ...]) -> Any:
+        return along_several(self.value, self.several.row, tangents)
+
+
 class RunForward(Multiplied):
     """A pullback whose function is run for forward mode, where more is asked."""
 
@@ -348,9 +367,21 @@ class RunForward(Multiplied):
     how: ClassVar[dict[str, Any]] = {"forward": True}
 
 
+class DeferredForward(Deferred, RunForward):
+    """The same of several numbers."""
+
+    def row(self, *seeds: Any) -> tuple[Any, ...]:
+        """The gradients for these cotangents of the leaves; raises `Miss`."""
+        found = self.swept_back(seeds)
+        if found is None:
+            raise Miss
+        return found
+
+
 intrinsic(Steep.__call__)
 LINEAR = PULLBACK.replace("{multiplied}", "{steep}")
-MAKERS["steep"] = Steep
+MAKERS.update(steep=Steep, steep_several=SteepSeveral)
+SEVERAL[LINEAR] = Several(DEFERRED.replace("{deferred}", "{steep_several}"), MOST)
 
 
 class LinearBuilder(Builder):

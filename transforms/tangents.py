@@ -10,6 +10,7 @@ whole     a transform that is traced together with the function that it works on
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from types import FunctionType, MethodType
 from typing import Any, Literal, overload
 
 from ..rules.broadcasting import broadcast_like
@@ -19,7 +20,7 @@ from ..tracer.active import active
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError
 from ..tracer.intrinsic import Intrinsic, Made, intrinsic
-from ..tracer.kinds import is_one_of, isinstance
+from ..tracer.kinds import MISSING, is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
 from ..tracer.run import Run, must_be_callable
@@ -70,6 +71,12 @@ class Transform(Intrinsic):
     def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError
 
+    def followed(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], Sequence[int], str, bool] | None:
+        """What `Dispatcher.by_region` is asked with: arguments of ``f``, by which of them, a format and the aux."""
+        return None
+
 
 class Once(Caller):
     """Answers one call of a transform."""
@@ -112,6 +119,18 @@ class Whole(Once, Dispatcher):
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)
+
+    def folded(
+        self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
+    ) -> Any:
+        f = self.transform.f
+        known = None
+        if type(f) in (FunctionType, MethodType):
+            known = self.transform.followed(args, kwargs)
+        if known is None:
+            return MISSING
+        given, keys, answer, aux = known
+        return self.by_region(entry, f, given, keys, answer, drawn, aux)
 
 
 def whole_of(

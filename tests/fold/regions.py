@@ -168,8 +168,10 @@ def source_of(folded: Folded) -> tuple[str, dict[str, Any]]:
     names = {x: text.fresh(f"x{i}") for i, x in enumerate(inputs)}
     wrt = [x for x in inputs if is_of_floats(x.type)]
 
-    def answer(end: End, value: Callable[[Any], str], cotangent: Callable[[Op], str]) -> list[str]:
-        return [f"return {value(end.outs[0])}, [{', '.join(map(cotangent, wrt))}]"]
+    def answer(
+        end: End, value: Callable[[Any], str], cotangent: Callable[[Op], str], back: str
+    ) -> tuple[list[str], list[str]]:
+        return [], [f"return {value(end.outs[0])}, [{', '.join(map(cotangent, wrt))}]"]
 
     lines = Emission(folded, wrt, text, names, "raise Miss").lines(answer, "    ")
     source = "\n".join([f"def program({', '.join(names.values())}):", *lines, ""])

@@ -120,6 +120,7 @@ class Outside:
             return value
         if kind is tuple:
             place.check, place.size = "length", len(value)
+            running().tuples.add(len(value))
             return tuple([self.note(place, "item", i, x) for i, x in enumerate(value)])
         raise Unfolded(f"{place}, {with_article(kind.__name__)} from outside, is read")
 

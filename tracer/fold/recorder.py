@@ -204,6 +204,7 @@ class Recorder:
         self.copied: set[int] = set()  # those that stand for others
         # Dicts that were copied, and what they held: others may change them while the run waits for that in a loop.
         self.copies: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
+        self.tuples: set[int] = set()  # see `Known`
         self.heads = 0
         self.until = math.inf  # seconds of this thread's work, at which the run is given up
         self.sealed: set[int] = set()  # those that a generator may not look at (see `generators`)
@@ -331,6 +332,8 @@ class Recorder:
     def admit_inside(self, x: Any, owner: Any) -> None:
         """The same of what lies in a memory, if that is from outside, or a copy of such a one."""
         if type(x) is tuple:
+            if id(owner) in self.given:
+                self.tuples.add(len(x))
             for y in x:
                 self.admit_inside(y, owner)
         elif id(x) not in self.memories or id(owner) in self.given:

@@ -17,7 +17,7 @@ from ..kinds import is_one_of
 from ..reads import Place
 from ..run import surroundings
 from . import arrays, hooks
-from .basics import plain
+from .basics import is_constant, plain
 from .functions import call_function
 from .generators import settled
 from .iteration import ITERATORS
@@ -27,6 +27,7 @@ from .region import (
     DICT,
     FLOATS,
     INPUT,
+    Array,
     Block,
     Folded,
     Op,
@@ -51,15 +52,21 @@ class Known:
     its last block; ``written`` is the size of the region that the latest program was written of. ``arrays`` has the
     keys under which arrays are made that some run writes to, ``limits`` how much generators give before they are
     stopped, and ``loose`` says what makes no state of its own (see `recorder.Loose`). With ``aux`` a call gives a
-    pair, of a number and of what there is beside it.
+    pair, of what is differentiated and of what there is beside it. That is one number, or up to ``several`` in an
+    array, a list or a tuple.
     """
 
-    def __init__(self, varying: frozenset[Any] = frozenset(), aux: bool = False) -> None:
+    def __init__(
+        self, varying: frozenset[Any] = frozenset(), aux: bool = False, several: float = 0
+    ) -> None:
         self.varying = varying
         self.aux = aux
+        self.several = several
         self.arrays: set[Any] = set()
         self.limits: dict[CodeType, int] = {}
         self.loose = TEXTS
+        self.tuples: set[int] = set()  # how long those are that runs have met outside
+        self.given_back: set[int] = set()  # and those that they give
         self.begin()
 
     def begin(self) -> None:
@@ -112,6 +119,7 @@ class Known:
             recorder.limits = self.limits
             recorder.iterators = ITERATORS
             recorder.loose = self.loose
+            recorder.tuples = self.tuples
             active.recorder = recorder
             recorder.watched = np.geterr() == arrays.ERRORS
             raised = arrays.RAISED if recorder.watched else {}
@@ -192,26 +200,64 @@ class Known:
         made = self.parts(recorder, result)
         value = plain(made[0])
         if not is_one_of(type(value), {float} | FLOATS):
-            raise Unfolded(f"it gives {with_article(type(value).__name__)}, not a float")
+            self.check_several(recorder, made[0])
         found: list[Any] = []
         recorder.finish("return", tuple([recorder.flat(x, found) for x in made]), found)
         return value
 
+    def check_several(self, recorder: Recorder, x: Any) -> None:
+        """Let what is no number be several of them, if that is asked for."""
+        if not self.several or not are_floats(recorder, x):
+            raise Unfolded(f"it gives {with_article(type(plain(x)).__name__)}, not a float")
+        if count(x) > self.several:
+            raise Unfolded(
+                f"it gives {count(x)} numbers, and a row of the Jacobian is computed for each"
+            )
+
     def parts(self, recorder: Recorder, result: Any) -> tuple[Any, ...]:
         """The number that a call gives, and what there is beside it."""
-        if not self.aux:
-            return (result,)
-        if type(result) is not tuple or len(result) != 2:
+        if self.aux and (type(result) is not tuple or len(result) != 2):
             raise Unfolded("it gives no pair")
-        todo, seen = [result[1]], set()
+        made = result if self.aux else (result,)
+        todo, seen = [*made], set()
         while todo:
             x = todo.pop()
-            if id(x) in recorder.copied:
+            if type(x) is tuple and x:
+                if is_constant(x):
+                    raise Unfolded("it gives back a tuple of constants")
+                self.given_back.add(len(x))
+            if id(x) in recorder.copied or self.given_back & self.tuples:
                 raise Unfolded("it gives back a dict or a tuple that it was given")
             if type(x) in (tuple, list, dict) and id(x) not in seen:
                 seen.add(id(x))
                 todo += x.values() if type(x) is dict else x
-        return result
+        return made
+
+
+def content(x: Any) -> Any:
+    """What a box has in it, or an array that is written to."""
+    return x.value if type(x) is Array else plain(x)
+
+
+def are_floats(recorder: Recorder, x: Any) -> bool:
+    """Whether what a call gives is an array, a list or a tuple of floats, or a float among others."""
+    value = content(x)
+    kind = type(value)
+    if kind is tuple:
+        return bool(value) and all(are_floats(recorder, y) for y in value)
+    if kind is list:
+        return id(x) in recorder.memories and all(type(plain(y)) is float for y in x)
+    if arrays.is_array(x):
+        return bool(value.dtype == float)
+    return kind is float or kind is np.float64
+
+
+def count(x: Any) -> int:
+    """How many numbers are in what `are_floats`."""
+    value = content(x)
+    if type(value) is tuple:
+        return sum(map(count, value))
+    return len(value) if type(value) is list else int(np.size(value))
 
 
 class Arguments:
@@ -244,6 +290,7 @@ class Arguments:
             pairs = self.parts(place, list(enumerate(x)))
             given = tuple([inside for inside, _ in pairs])
             self.recorder.copied.add(id(given))
+            self.recorder.tuples.add(len(x))
             return given, tuple([tree for _, tree in pairs])
         if is_whole(x):
             op = self.input(place, kind)

@@ -7,16 +7,18 @@ from typing import Any
 
 from ...tracer.fold.outside import Varying
 from ...tracer.fold.recorder import Passing, Unfolded
-from ...tracer.fold.run import Known, is_whole, kinds_of, lock
+from ...tracer.fold.run import Known, kinds_of, lock
 from ...tracer.run import argument_names
 from ..budget import working
 from ..cache import Entry, settings
 from ..loops import Miss
 from ..programs import Program, Unfit
 from .along import ALONG, ALONG_AUX
+from .deferred import SEVERAL
 from .multiplied import makers_in
-from .program import AlongBuilder, RegionBuilder, run_of
-from .structured import structured
+from .program import AlongBuilder, InnerBuilder, RegionBuilder, run_of
+from .rows import JACOBIANS
+from .structured import must_have_gradients
 
 KINDS = 4  # of arguments that are kept apart
 
@@ -26,9 +28,11 @@ def program_of(
 ) -> Program:
     """The program of all ways that were seen."""
     done, inputs = run_of(known, f)
-    kind = AlongBuilder if answer in (ALONG, ALONG_AUX) else RegionBuilder
+    inner = answer in JACOBIANS.values()
+    along = answer in (ALONG, ALONG_AUX)
+    kind = InnerBuilder if inner else AlongBuilder if along else RegionBuilder
     builder = kind(done, entry.title, entry.names)
-    builder.discrete = bool(makers_in(answer))
+    builder.discrete = bool(makers_in(answer)) and not inner
     program = builder.region(known, inputs, [*keys], answer)
     program.positional = builder.discrete
     return program
@@ -63,23 +67,11 @@ def recorded(
         return None
     try:
         return followed(
-            *(entry, f, args, kinds, drawn, aux),
+            *(entry, f, args, kinds, drawn, aux, SEVERAL[answer].most if answer in SEVERAL else 0),
             lambda known: program_of(known, f, entry, keys, answer),
         )
     finally:
         lock.release()
-
-
-def must_have_gradients(args: Sequence[Any]) -> None:
-    """Let arguments be such that a program can put the gradients by them together; raises `Miss`."""
-    seen: set[int] = set()
-    todo = [*args]
-    while todo:
-        x = todo.pop()
-        if is_whole(x):
-            structured(x, None, seen)
-        elif type(x) is tuple or type(x) is dict:
-            todo += x.values() if type(x) is dict else x
 
 
 def let_go(error: BaseException | None) -> None:
@@ -97,6 +89,7 @@ def followed(
     kinds: Any,
     drawn: list[Any],
     aux: bool,
+    several: float,
     build: Callable[[Known], Program],
 ) -> Program | None:
     """The same, while no other thread records."""
@@ -105,7 +98,7 @@ def followed(
     if known is None:
         if len(folding.known) >= KINDS:
             return None
-        known = folding.known[kinds] = Known(folding.varying, aux)
+        known = folding.known[kinds] = Known(folding.varying, aux, several)
     start, program = working(), None
     old = folding.programs.get(kinds)
     try:

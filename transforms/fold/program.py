@@ -19,6 +19,7 @@ from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import PAD, Builder, Program, Unfit
 from .arrays import gradient_by, is_call, is_numpy_type, is_of_floats, own_gradient_by
+from .deferred import SEVERAL
 from .multiplied import MAKERS, makers_in
 from .source import Emission, Unemittable
 from .structured import structured
@@ -99,6 +100,15 @@ def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
     return FIXED
 
 
+def ops_in(tree: Any) -> Iterator[RegionOp]:
+    """The ops in the tree of an argument."""
+    if isinstance(tree, RegionOp):
+        yield tree
+    elif tree is not None:
+        for x in tree.values() if type(tree) is dict else tree:
+            yield from ops_in(x)
+
+
 class RegionBuilder(Builder):
     """Writes the program of a region; ``calls`` says whether it calls functions of arrays."""
 
@@ -150,9 +160,15 @@ class RegionBuilder(Builder):
         names = {op: self.assembly.names[x] for op, x in inputs.items()}
         wrt = [op for op, x in inputs.items() if x in wanted]
 
+        outside = [op for _, op in known.inputs if op not in {*ops_in(known.trees)}]
+        outside = [op for op in outside if not is_stream(op.type)]  # what was drawn is noted
+
         def ending(
-            end: End, value: Callable[[Any], str], cotangent: Callable[[RegionOp], str]
-        ) -> list[str]:
+            end: End,
+            value: Callable[[Any], str],
+            cotangent: Callable[[RegionOp], str],
+            back: str,
+        ) -> tuple[list[str], list[str]]:
             found: dict[Any, Any] = {}
             for op in wrt:
                 d = found[inputs[op]] = Op(None, (), 1.0, NOWHERE, self.tape)
@@ -162,7 +178,8 @@ class RegionBuilder(Builder):
             gradients = [self.gradient(tree, found) for tree in trees]
             outs = iter(end.outs)
             given = [written(state, outs, value, known.folded) for state in end.state]
-            result = answer.format(
+            form = SEVERAL[answer].form if back else answer
+            result = form.format(
                 value=f"({', '.join(given)})" if known.aux else given[0],
                 main=given[0],
                 aux=given[-1],
@@ -170,14 +187,19 @@ class RegionBuilder(Builder):
                 gradient=gradients[0] if gradients else "",
                 given="".join(f"{name}, " for name in program.parameters),
                 drawn="drawn" if draws else "()",
-                **{name: self.constant(MAKERS[name], name) for name in makers_in(answer)},
-                program=self.constant(program, "program") if "{program}" in answer else "",
+                **{name: self.constant(MAKERS[name], name) for name in makers_in(form)},
+                program=self.constant(program, "program") if "{program}" in form else "",
+                back=back,
+                outside="".join(f"{value(op)}, " for op in outside),
             )
             first = ["seen = set()"] if any(x.value is None for x in wanted) else []
             last = ["self.hits += 1.0", "return result"]
             if self.calls:  # the result may be a miss: the error state is restored once
                 last.insert(0, f"if errors is not None: {self.restored}")
-            return [*first, f"result = {result}", *last]
+            last.insert(0, f"result = {result}")
+            if not back:
+                return first, last
+            return [*first, f"return ({''.join(g + ', ' for g in gradients)})"], last
 
         try:
             emission = Emission(known.folded, wrt, self.assembly, names, self.miss)
@@ -200,6 +222,14 @@ class RegionBuilder(Builder):
         self.ending(draws)
         self.assembly.taken = set()
         return program
+
+
+class InnerBuilder(RegionBuilder):
+    """Writes a program of a transform that is one function, and has the function that is differentiated in it."""
+
+    def roots(self) -> dict[Place, str]:
+        assert self.reads.function is not None
+        return {**super().roots(), self.reads.function: "self.f.__self__.f"}
 
 
 class AlongBuilder(RegionBuilder):

@@ -12,6 +12,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from ...tracer.fold.region import (
     CONTENT,
     Constant,
@@ -23,6 +25,7 @@ from ...tracer.fold.region import (
     Reference,
     Scope,
     Several,
+    Written,
     is_memory,
     results_of,
 )
@@ -553,21 +556,36 @@ class Reverse:
 
     # ------------------------------------------------------------------------------------------------ whole
 
-    def sweep(self, leaf: Node) -> Frame:
-        """The reverse part of one way to the end, with the cotangent 1 of the result."""
+    def sweep(self, leaf: Node, seeds: Sequence[tuple[Any, str]] | None = None) -> Frame:
+        """The reverse part of one way to the end, with these cotangents of results, or 1 of the only one."""
         assert leaf.end is not None
         path = leaf.path
         frame = Frame(None, local_ops(op for node in path for op in node.ops))
         self.closed = {x for a, b in pairwise(path) for x in self.elsewhere(a, b)}
         self.memories.make(frame, [op for node in path for op in node.ops])
-        result = self.writer.resolve(leaf.end.outs[0])
-        narrow = isinstance(result, Op) and is_narrow(result)
-        one = self.writer.name(Constant(result.type(1))) if narrow else "1.0"
-        self.cotangents.add(frame, result, one)
+        if seeds is None:
+            result = self.writer.resolve(leaf.end.outs[0])
+            narrow = isinstance(result, Op) and is_narrow(result)
+            one = self.writer.name(Constant(result.type(1))) if narrow else "1.0"
+            self.cotangents.add(frame, result, one)
+        for x, text in seeds or ():
+            self.seed(frame, self.writer.resolve(x), text)
         for node in reversed(path):
             self.back(frame, node)
         self.closed = set()
         return frame
+
+    def seed(self, frame: Frame, x: Any, text: str) -> None:
+        """One of several results has the cotangent in the variable ``text``."""
+        if not isinstance(x, Op) or not self.writer.active(x):
+            return
+        if type(x.type) is Written:
+            shadow = self.memories.of(frame, x)
+            frame.add(f"{self.writer.text.named(np.add, 'add')}({shadow}, {text}, {shadow})")
+        elif is_memory(x.type):
+            self.memories.each(x, text, frame)
+        else:
+            self.cotangents.add(frame, x, text)
 
     def elsewhere(self, node: Node, kid: Node) -> list[Node]:
         """The ends of what a node decides on that do not lead to this outcome."""

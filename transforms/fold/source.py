@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...tracer.fold.region import FLOATS, End, Folded, Kind, Op, is_memory
+from ...tracer.fold.region import FLOATS, End, Folded, Kind, Op, Written, is_memory
 from ..silence import QUIET
 from .activity import Activity, Aliases
-from .arrays import is_call
+from .arrays import is_call, is_of_floats
 from .forward import Forward
 from .frames import MAYBE
 from .held import Held
@@ -19,7 +19,10 @@ from .reverse import Reverse
 from .ways import Node, Unemittable, Ways
 from .writer import INDENT, Code, Text, Writer, joined
 
-Answer = Callable[[End, Callable[[Any], str], Callable[[Op], str]], list[str]]
+# Statements in the reverse part, and behind it.
+Answer = Callable[
+    [End, Callable[[Any], str], Callable[[Op], str], str], tuple[list[str], list[str]]
+]
 # The states of results that have a gradient.
 NUMBERS = tuple([(kind,) for kind in (float, *FLOATS)])
 BLOCKS = 17  # loops and tries inside one another; Python takes twenty
@@ -49,6 +52,7 @@ class Emission:
         self.reverse = Reverse(self.writer, self.forward)
         # Where they stand, they, and the gradients.
         self.sweeps: list[tuple[Code, Code, list[str]]] = []
+        self.deferred = False  # whether a reverse part is a function
 
     def is_own(self, x: Op) -> bool:
         """Whether the cotangent of an input is an array that nobody else holds; to be asked at the end of a way."""
@@ -57,10 +61,11 @@ class Emission:
     def lines(self, answer: Answer, pad: str) -> list[str]:
         """The statements, indented by ``pad``.
 
-        ``answer(end, value, cotangent)`` gives those that stand at the end of a way: ``value(x)`` is the source text
-        of an operand's value, ``cotangent(input)`` that of an input's cotangent, 0.0 where none flows (of an
-        array None); for a list it is the dict that has shadows by identity, or None. Raises
-        `Unemittable` if there is no such program.
+        ``answer(end, value, cotangent, back)`` gives those that stand at the end of a way: ``value(x)`` is the source
+        text of an operand's value, ``cotangent(input)`` that of an input's cotangent, 0.0 where none flows (of an
+        array None); for a list it is the dict that has shadows by identity, or None. Where several numbers are
+        differentiated, the reverse part is the function ``back`` of their cotangents. Raises `Unemittable` if there is
+        no such program.
         """
         forward, writer = self.forward, self.writer
         body, functions = Code(), Code()
@@ -87,6 +92,8 @@ class Emission:
         for block, frame, gradients in self.sweeps:
             self.swept(block, frame, gradients)
         start = Code()
+        for name in self.shared() if self.deferred else ():
+            start.add(f"{name} = None")
         if self.reverse.memories.shadows:
             start.add(f"{self.reverse.memories.shadows} = {{}}")
         for part in (functions, body):
@@ -99,13 +106,22 @@ class Emission:
         """The way back from one end, and the answer."""
         end, code, writer = node.end, self.forward.code, self.writer
         assert end is not None
+        seeds, back = None, ""
         if self.wrt and end.state[:1] not in NUMBERS:
-            raise Unemittable("a result that is not one float")
-        frame = self.reverse.sweep(node)
+            outs = end.outs[: count(end.state[0])]
+            seeds = [(x, writer.fresh("seed")) for x in outs]
+            back = writer.fresh("back")
+        frame = self.reverse.sweep(node, seeds)
         if self.calls:
             code.add(f"{QUIET} = True", depth)
         block = Code()
-        code.lines.append((depth, block))
+        if seeds is None:
+            code.lines.append((depth, block))
+        else:
+            self.deferred = True
+            code.add(f"def {back}({', '.join([name for _, name in seeds])}):", depth)
+            code.add(self.nonlocals, depth + 1)
+            code.lines.append((depth + 1, block))
 
         def cotangent(x: Op) -> str:
             if is_memory(x.type):
@@ -120,8 +136,23 @@ class Emission:
             return f"0.0 if {name} is None else {name}" if state == MAYBE else name
 
         self.sweeps.append((block, frame.code, [*map(cotangent, self.wrt)]))
-        for line in answer(end, writer.name, cotangent):
+        inside, behind = answer(end, writer.name, cotangent, back)
+        for line in inside:
+            code.add(line, depth + (seeds is not None))
+        for line in behind:
             code.add(line, depth)
+
+    def shared(self) -> list[str]:
+        """The variables that the reverse part shares with functions beside it; to be asked when all is written."""
+        found = [*self.writer.arithmetic.values()]
+        return [*found, self.reverse.memories.shadows] if self.reverse.memories.shadows else found
+
+    def nonlocals(self) -> str:
+        """What stands first in a reverse part that is a function."""
+        names = self.shared()
+        shadows = self.reverse.memories.shadows
+        text = f"nonlocal {', '.join(names)}" if names else ""
+        return f"{text}; {shadows} = {{}}" if shadows else text
 
     def swept(self, block: Code, reverse: Code, gradients: list[str]) -> None:
         """A reverse part, by plain arithmetic first (see ``plain``); to be called when all is written."""
@@ -141,6 +172,15 @@ class Emission:
         if seen:
             given = [x for x in gradients if x not in ("None", "0.0")]
             block.add(f"if {writer.text.named(finite, 'finite')}({', '.join(given)}): break", 1)
+
+
+def count(state: Any) -> int:
+    """How many operands a result has, by its state (see `Recorder.flat`)."""
+    if type(state) is tuple and state[0] == "tuple":
+        return sum(map(count, state[1:]))
+    if state is list or type(state) is Written or is_of_floats(state):
+        return 1
+    raise Unemittable("a result that is no float")
 
 
 def must_fit(lines: list[tuple[int, str]], levels: int) -> None:

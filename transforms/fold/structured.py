@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from ...rules.words import with_article
 from ...tracer import frames
 from ...tracer.fold.region import FLOATS, is_looked_into, is_of_numpy
+from ...tracer.fold.run import is_whole
 from ...tracer.kinds import MISSING, are_quiet, is_one_of, static
 from ..loops import Miss
 from .arrays import gradient_by
@@ -33,6 +34,18 @@ def structured(x: Any, shadows: dict[int, Any] | None, seen: set[int]) -> Any:
     if not ((type(found) is list and found and type(found[0]) is float) or has_number(found)):
         raise Miss(f"{with_article(type(x).__name__)} without numbers")
     return found
+
+
+def must_have_gradients(args: Sequence[Any]) -> None:
+    """Let arguments be such that a program can put the gradients by them together; raises `Miss`."""
+    seen: set[int] = set()
+    todo = [*args]
+    while todo:
+        x = todo.pop()
+        if is_whole(x):
+            structured(x, None, seen)
+        elif type(x) is tuple or type(x) is dict:
+            todo += x.values() if type(x) is dict else x
 
 
 def numbers(x: Any) -> Iterator[Any]:
