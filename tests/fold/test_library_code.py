@@ -215,3 +215,36 @@ def test_bfgs_is_followed() -> None:
     (entry,) = cache.entries.values()
     assert entry.folding.why is None
     assert entry.folding.programs
+
+
+class Stepper:
+    """Holds an array that is written to, and a function with one that is not."""
+
+    def __init__(self, f: Any, y: Any) -> None:
+        self.f = f
+        self.y = y
+        self.k = np.zeros((2, 2))
+
+    def step(self, h: float) -> None:
+        self.k[0] = self.f(self.y)
+        self.k[1] = self.f(self.y + h * self.k[0])
+        self.y = self.y + 0.5 * h * (self.k[0] + self.k[1])
+
+
+def test_arrays_apart_by_the_names_of_attributes() -> None:
+    def swung(p: Any, n: int) -> float:
+        stepper = Stepper(lambda y: np.array([y[1], -p[0] * y[0] - p[1] * y[1]]), np.zeros(2) + 1.0)
+        for _ in range(n):
+            stepper.step(0.1 if stepper.y[0] > 0.5 else 0.2)
+        return float(stepper.y[0])
+
+    rng = np.random.default_rng(0)
+    both = value_and_grad(swung)
+    for i in range(14):
+        p = rng.uniform(0.5, 2.0, 2)
+        value, slope = both(p, 3 + i % 7)
+        assert_same(value, swung(p, 3 + i % 7))
+        with jit(False):
+            np.testing.assert_allclose(slope, both(p, 3 + i % 7)[1], rtol=1e-9)
+    (entry,) = cache.entries.values()
+    assert entry.folding.why is None and entry.hits > 5, entry.folding.why

@@ -41,8 +41,7 @@ class Several(NamedTuple):
 
 
 SEVERAL = {PULLBACK: Several(DEFERRED, math.inf)}  # by the format that is for one number
-# What the run may find outside of it in lists and dicts; objects would have to be copied.
-PLAIN = (float, int, str, bool, type(None), *np.sctypeDict.values())
+ATOMS = (float, int, str, bool, np.float64, np.float32, np.int64, np.bool_)
 
 
 class Deferred(Multiplied):
@@ -98,16 +97,13 @@ MAKERS["deferred"] = Deferred
 
 
 def must_be_plain(x: Any) -> None:
-    """Let nothing lie in what is found outside but arrays, numbers and texts, in lists, dicts and tuples."""
+    """Let no object of a class of the user's lie in the lists, dicts and tuples that are found outside."""
     kind = type(x)
-    if kind is dict:
-        x = [*x, *x.values()]
-    elif kind is not list and kind is not tuple:
-        if kind is np.ndarray or is_one_of(kind, PLAIN):
-            return
+    if kind is list or kind is tuple or kind is dict:
+        for y in x.values() if kind is dict else x:
+            must_be_plain(y)
+    elif is_looked_into(kind):
         raise Miss
-    for y in x:
-        must_be_plain(y)
 
 
 def owners(x: Any) -> Iterator[Any]:
@@ -139,7 +135,7 @@ def is_same(x: Any, y: Any) -> bool:
         return same and np.array_equal(np.signbit(x), np.signbit(y))
     if is_looked_into(kind):
         return is_same(frames.attributes(x), frames.attributes(y))
-    return is_one_of(kind, PLAIN) and repr(x) == repr(y)
+    return is_one_of(kind, ATOMS) and repr(x) == repr(y)
 
 
 def fits(value: Any, dy: Any, seeds: list[Any]) -> bool:

@@ -109,6 +109,13 @@ class Group:
     def enter(self, place: Any, x: Any) -> None:
         self.whole.states.setdefault(place, set()).add(state_of(x))
 
+    def under(self, place: Any) -> set[Any]:
+        """The states of what may be found at a place, or at any."""
+        states = self.whole.states
+        if place is None:
+            return set().union(*states.values())
+        return states.get(place, set()) | states.get(ANYWHERE, set())
+
     def join(self, other: Group) -> None:
         """The memories of two groups may be one another."""
         todo = [(self, other)]
@@ -167,8 +174,11 @@ class Held:
             if type(op) is Take:
                 every.update(op.results)
         self.tuples = any(map(is_tuple, every))
+        loads = [op for op in ops if op.fn == LOAD and not is_text(op.args[0])]
+        asked = {self.of(op.args[0]) for op in loads if is_unknown(op.args[1])}
         for group in {g.whole for g in self.groups.values()}:
-            apart(set().union(*group.states.values()))
+            for place in group.states:
+                apart(group.under(None if group in asked else place))
         met = {c for state in every for c in classes(state)}
         for op in ops:
             if type(op) is Take:
@@ -205,20 +215,16 @@ class Held:
         """What an op puts into a memory is in there."""
         for key, x in put(op):
             group = self.group(op) if op.fn in BIRTHS else self.of(op.args[0])
-            group.enter(ANYWHERE if is_text(key) and type(key) is not str else place_of(key), x)
+            group.enter(ANYWHERE if is_unknown(key) else place_of(key), x)
             self.given(group.inside, x)
 
     def is_sure(self, op: Op) -> bool:
         """Whether what a load or a pop gives is of its type, whatever way the run goes."""
         if is_text(op.args[0]):
             return True
-        states = self.of(op.args[0]).states
         key = op.args[1] if op.fn == LOAD else 0
-        if is_text(key) and type(key) is not str:
-            found = set().union(*states.values())
-        else:
-            found = states.get(place_of(key), set()) | states.get(ANYWHERE, set())
-        return found <= {op.type}
+        place = None if is_unknown(key) else place_of(key)
+        return self.of(op.args[0]).under(place) <= {op.type}
 
 
 def apart(states: Iterable[Any]) -> None:
@@ -230,6 +236,11 @@ def apart(states: Iterable[Any]) -> None:
 
 def is_text(x: Any) -> bool:
     return type(x) is str or (isinstance(x, Op) and x.type is str)
+
+
+def is_unknown(key: Any) -> bool:
+    """Whether a key is a text that differs from run to run."""
+    return is_text(key) and type(key) is not str
 
 
 def put(op: Op) -> Iterable[tuple[Any, Any]]:
