@@ -19,7 +19,7 @@ from .zeros import PLAIN, conj, cotangent_dtype, is_plain, ratio
 def sign(x: Any) -> Any:
     """-1, 0 or 1, for a Python number as for an array, NaN for NaN: the slope of ``abs``, zero at its kink."""
     if type(x) in PLAIN:
-        return (x > 0) - (x < 0) if x == x else x
+        return float((x > 0) - (x < 0)) if x == x else x
     return np.sign(x)
 
 

@@ -33,7 +33,7 @@ def polygamma(n: int, x: float) -> float:
     terms = []
     while x < 15.0 + n:
         terms.append(factor / x ** (n + 1))
-        x += 1.0
+        x = x + 1.0  # a new number: this one may be an array of the user's
     if n == 0:
         terms += [math.log(x), -0.5 / x]
         terms += [-b / (k * x**k) for k, b in BERNOULLI]
