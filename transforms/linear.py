@@ -33,7 +33,7 @@ from .cotangents import refuse_sealed_between, shaped
 from .direct import Direct, found, state_of
 from .dispatch import written
 from .fold.along import along
-from .fold.deferred import DEFERRED, SEVERAL, Deferred, Several
+from .fold.deferred import DEFERRED, ROWS, SEVERAL, Deferred, Several
 from .fold.multiplied import MAKERS, PULLBACK, Multiplied
 from .fold.rows import MOST, along_several
 from .forward import Pusher
@@ -381,6 +381,7 @@ class DeferredForward(Deferred, RunForward):
 intrinsic(Steep.__call__)
 LINEAR = PULLBACK.replace("{multiplied}", "{steep}")
 MAKERS.update(steep=Steep, steep_several=SteepSeveral)
+ROWS.add(LINEAR)
 SEVERAL[LINEAR] = Several(DEFERRED.replace("{deferred}", "{steep_several}"), MOST)
 
 

@@ -469,11 +469,33 @@ def test_rows_that_are_too_many_are_traced() -> None:
 
     whole = jacobian(f)
     for i in range(12):
-        x, n = 0.3 + 0.1 * i, 15 + i % 5
+        x, n = 0.3 + 0.1 * i, 200 + i % 5
         with jit(False):
             expected = whole(x, n)
         close(whole(x, n), expected)
-    assert "a row of the Jacobian" in explain(whole, 0.5, 30)
+    assert "a row of the Jacobian" in explain(whole, 0.5, 205)
+
+
+def test_rows_of_calls_of_functions_of_arrays() -> None:
+    """They take longer each, so there may be fewer of them."""
+
+    def f(x: np.ndarray) -> np.ndarray:
+        t = np.exp(-x)
+        while t.sum() < 20.0:
+            t = t * 1.5 if t.sum() < 5.0 else np.exp(0.1 * np.sin(t)) * t * 1.2
+        return np.cos(t)
+
+    rng = np.random.default_rng(3)
+    for size, folds in ((5, True), (17, False)):
+        clear_cache()
+        whole = jacobian(f)
+        for _ in range(10):
+            x = rng.uniform(0.1, 2.0, size)
+            with jit(False):
+                expected = whole(x)
+            close(whole(x), expected)
+        (entry,) = cache.entries.values()
+        assert bool(entry.folding.programs) is folds
 
 
 # --------------------------------------------------------------------------------------------------- random programs

@@ -62,6 +62,7 @@ class Known:
         self.varying = varying
         self.aux = aux
         self.several = several
+        self.numbers = 1  # that the latest call has given
         self.arrays: set[Any] = set()
         self.limits: dict[CodeType, int] = {}
         self.loose = TEXTS
@@ -209,10 +210,9 @@ class Known:
         """Let what is no number be several of them, if that is asked for."""
         if not self.several or not are_floats(recorder, x):
             raise Unfolded(f"it gives {with_article(type(plain(x)).__name__)}, not a float")
-        if count(x) > self.several:
-            raise Unfolded(
-                f"it gives {count(x)} numbers, and a row of the Jacobian is computed for each"
-            )
+        self.numbers = count(x)
+        if self.numbers > self.several:
+            raise Unfolded("it gives many numbers, and a row of the Jacobian is computed for each")
 
     def parts(self, recorder: Recorder, result: Any) -> tuple[Any, ...]:
         """The number that a call gives, and what there is beside it."""

@@ -41,6 +41,7 @@ class Several(NamedTuple):
 
 
 SEVERAL = {PULLBACK: Several(DEFERRED, math.inf)}  # by the format that is for one number
+ROWS: set[str] = set()  # the formats for which a row is computed for each number
 ATOMS = (float, int, str, bool, np.float64, np.float32, np.int64, np.bool_)
 
 

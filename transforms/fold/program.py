@@ -19,7 +19,7 @@ from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import PAD, Builder, Program, Unfit
 from .arrays import gradient_by, is_call, is_numpy_type, is_of_floats, own_gradient_by
-from .deferred import SEVERAL
+from .deferred import ROWS, SEVERAL
 from .multiplied import MAKERS, makers_in
 from .source import Emission, Unemittable
 from .structured import structured
@@ -33,6 +33,7 @@ EXAMPLES: dict[type, Any] = {
     np.int64: np.int64(1),
     np.bool_: np.bool_(True),
 }
+FEW, OFTEN = 16, 4  # rows, where an op in so many is a call of a function of arrays
 UNSEEN = "it goes a way that no call has gone before"
 
 
@@ -149,7 +150,10 @@ class RegionBuilder(Builder):
         if not self.discrete and not all(map(has_leaf, trees)):
             raise Unfit("a gradient by something without one")
         program.aux = known.aux
-        self.calls = any(map(is_call, known.folded.ops()))
+        calls = [*map(is_call, known.folded.ops())]
+        self.calls = any(calls)
+        if answer in ROWS and known.numbers > FEW and OFTEN * sum(calls) > len(calls):
+            raise Unfit("it gives many numbers, and a row of the Jacobian is computed for each")
         draws = any(isinstance(op, Draw) for op in known.folded.ops())
         roots = self.opening(draws, self.calls)
         guards = GuardWriter(self.reads, self.constant, self.assembly.fresh, self.wanted, False)

@@ -55,6 +55,10 @@ CURES: tuple[tuple[str, str], ...] = (
         "make a plain array of numbers of it before the call: np.array(x, float), or x.filled(0.0) of a masked one",
     ),
     (
+        r"it gives many numbers",
+        "use pullback, or take the Jacobian of fewer results at a time; where calls go one way, nothing",
+    ),
+    (
         r"C code looks into",
         f"use lists, dicts and arrays in the place of that object, or {IN_ARGUMENTS}; as copy.deepcopy does it from "
         "CPython 3.14 on: copy before the call",
