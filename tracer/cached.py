@@ -10,7 +10,9 @@ found    what the cache had already, so that nobody ran the body: a constant, if
 from __future__ import annotations
 
 import functools
+import gc
 import types
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,11 +25,12 @@ from .boxing import enter
 from .closed import behind_call, is_hidden, reached
 from .detours import Detour, detours, leading_to, made_inside
 from .errors import TraceError
-from .kinds import MISSING, One, are_quiet, is_one_of, isinstance
+from .kinds import MISSING, One, are_quiet, flags_of, is_one_of, isinstance, own_dict, static
 from .marks import found
 from .opaque import is_plain_value, unknown
 from .places import blame
 from .protocols import draw
+from .reads import HEAP_TYPE
 from .record import born, has_box, raised
 from .session import Tracer
 from .slots import is_object, plain_of, python_special
@@ -106,8 +109,35 @@ def call_cached(
         return enter(tracer, value, name)
     result = born(tracer, site, fn, tuple(plain), options, value, pure=False)
     if tracer.reads is not None:
+        if not answers(fn, plain, options):
+            problem(tracer, site, f"the lru_cache of {name} cannot be looked into")
         unknown(tracer, site, fn, tuple(plain), options, value, start)
     return result
+
+
+def answers(fn: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a cache has the answer, so that its body will not run: it is looked into, which it does not count.
+
+    False also where that cannot be said, or where looking would ask for a hash of the user's.
+    """
+    if not all(map(is_silent, (*args, *kwargs.values()))):
+        return False
+    cache, _, mark, *_, own = gc.get_referents(fn)[-6:]  # in the order of its fields in C
+    if type(cache) is not dict or own is not own_dict(fn):
+        return False
+    typed = fn.cache_parameters()["typed"]
+    if not (typed or kwargs) and len(args) == 1 and is_one_of(type(args[0]), (int, str)):
+        return args[0] in cache
+    key = (*args, mark, *chain.from_iterable(kwargs.items())) if kwargs else tuple(args)
+    return (*key, *(map(type, (*args, *kwargs.values())) if typed else ())) in cache
+
+
+def is_silent(value: Any) -> bool:
+    """Whether it is known that its hash runs nothing of the user's."""
+    if are_quiet((value,)) or static(type(value), "__hash__") is object.__hash__:
+        return True
+    of_numpy = isinstance(value, (np.generic, np.dtype)) and not flags_of(type(value)) & HEAP_TYPE
+    return of_numpy or (type(value) is tuple and all(map(is_silent, value)))
 
 
 def innermost(tracer: Tracer, site: Site, body: Any, args: Any, kwargs: Any) -> Any:

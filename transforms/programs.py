@@ -32,6 +32,7 @@ from ..rules.words import with_article
 from ..tracer.arrays import kept_copy
 from ..tracer.attributes import put, put_own
 from ..tracer.border import ATOMS
+from ..tracer.cached import answers
 from ..tracer.dying import is_seen_dying
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.frames import Own, gradient, is_namedtuple, made, native, valued
@@ -215,7 +216,12 @@ class Program:
 
 
 def draw(drawn: list[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Make an impure call, and keep what it gave in case the program is left."""
+    """Make an impure call, and keep what it gave in case the program is left.
+
+    A cache that would have to ask its body is not called: what the body does may come before what has been read.
+    """
+    if type(fn) is functools._lru_cache_wrapper and not answers(fn, args, kwargs):
+        raise Miss
     value = plain_call(fn, args, kwargs)
     drawn.append((fn, value))
     return value

@@ -514,6 +514,67 @@ def test_a_function_under_lru_cache_is_asked_by_programs(traces):
     assert grad(f)(3.0) == 6.0 * 225.0 and asked == [3, 3]
 
 
+def test_a_program_is_left_where_a_cache_would_ask_its_body(traces):
+    """What the body does comes before what is read after it."""
+    state, fails = {"a": 1.0}, False
+
+    @functools.lru_cache(maxsize=4, typed=True)
+    def table(n, *, k=1):
+        state["a"] += 1.0
+        if fails:
+            raise ValueError
+        return 2.0 * n
+
+    def f(x):
+        before = state["a"]
+        try:
+            y = table(3, k=2) * table(1.0) * x
+        except ValueError:
+            y = -x
+        state["a"] *= 0.5
+        return y * before + state["a"]
+
+    def results(call):
+        nonlocal fails
+        state["a"] = 1.0
+        table.cache_clear()
+        found = []
+        for k in range(16):
+            if k in (10, 13):
+                table.cache_clear()
+            fails = k == 13
+            found.append((call(1.0 + k), state["a"], table.cache_info()))
+        return found
+
+    expected = results(f)
+    assert results(lambda x: value_and_grad(f)(x)[0]) == expected
+    table.cache_clear()
+    for _ in range(5):
+        value_and_grad(f)(1.0)
+    assert calls_traced(traces, [lambda: value_and_grad(f)(2.0)] * 5) == 0
+
+
+def test_a_cache_of_what_the_user_makes_hashes_of_is_not_looked_into():
+    class Key:
+        def __hash__(self):
+            asked.append(self)
+            return 7
+
+    @functools.lru_cache
+    def weight(key):
+        return 2.0
+
+    def f(x):
+        return x * weight(key)
+
+    asked, key, counts = [], Key(), []
+    for k in range(8):
+        before = len(asked)
+        assert value_and_grad(f)(1.0 + k) == (2.0 + 2.0 * k, 2.0)
+        counts.append(len(asked) - before)
+    assert counts == [1] * 8
+
+
 # ----------------------------------------------------------------------------------------------- bounds
 
 
