@@ -881,8 +881,6 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         )
     if kind is Namespace:
         setattr(own_dict(obj.owner), name, None)  # raises what plain Python raises
-    if name == "__dict__" and type(value) is Namespace and value.owner is obj:
-        return  # ``obj.__dict__ |= …`` stores what it has changed
     if (
         is_one_of(kind, PROXIES)
         and (meant := meaning.sights.referent(tracer, site, obj)) is not obj
@@ -919,6 +917,10 @@ def assign(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         enter_member(tracer, name, found)
         meaning.calls.call(tracer, site, setter, (found, obj, value), {})
         return
+    if name == "__dict__" and type(value) is Namespace and value.owner is obj:
+        if type(found) is types.MemberDescriptorType or isinstance(obj, type):
+            setattr(obj, name, {})  # raises what plain Python raises: it is read-only
+        return  # ``obj.__dict__ |= …`` stores what it has changed
     write(tracer, site, obj, name, value)
 
 

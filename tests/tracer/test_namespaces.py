@@ -3,11 +3,12 @@
 import copy
 import functools
 import json
+import types
 
 import pytest
 
 import wengert
-from wengert import TraceError, grad, jit, jvp, pullback
+from wengert import TraceError, grad, jit, jvp, pullback, value_and_grad
 
 
 class Model:
@@ -289,3 +290,47 @@ def test_numbers_read_from_the_text_of_the_dict_are_refused(wrap):
     for _ in range(3):
         with pytest.raises(TraceError, match="text that was drawn from a traced value"):
             grad(f)(3.0)
+
+
+class Slow(types.SimpleNamespace):
+    pass
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize(
+    "made",
+    [lambda: types.SimpleNamespace(v=1.0), lambda: Slow(v=1.0), lambda: types.ModuleType("m")],
+)
+def test_a_dict_that_cannot_be_another_is_not_set(made, on):
+    held = made()
+
+    def joined(x):
+        held.__dict__ |= {"q": x}
+        return held.q * 2.0
+
+    def itself(x):
+        own = held.__dict__
+        held.__dict__ = own
+        return x
+
+    with jit(on):
+        for f in (joined, itself):
+            for k in range(4):
+                with pytest.raises(AttributeError, match="readonly attribute"):
+                    value_and_grad(f)(1.0 + k)
+
+
+def test_the_class_is_told_when_the_dict_is_joined():
+    class Told:
+        def __setattr__(self, name, value):
+            told.append(name)
+            object.__setattr__(self, name, value)
+
+    def f(x):
+        held.__dict__ |= {"q": x}
+        return held.q * 2.0
+
+    told, held = [], Told()
+    for k in range(5):
+        assert value_and_grad(f)(1.0 + k) == (2.0 + 2.0 * k, 2.0)
+        assert told == ["__dict__"] * (k + 1)
