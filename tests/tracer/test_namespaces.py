@@ -334,3 +334,38 @@ def test_the_class_is_told_when_the_dict_is_joined():
     for k in range(5):
         assert value_and_grad(f)(1.0 + k) == (2.0 + 2.0 * k, 2.0)
         assert told == ["__dict__"] * (k + 1)
+
+
+class Quarter(types.ModuleType):
+    def __getattr__(self, name):
+        return 0.25
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("kind", [types.ModuleType, Quarter])
+def test_what_a_module_is_asked_for_is_followed(kind, on):
+    """Its own function comes before that of its class, which is asked where the former has nothing."""
+
+    def made(name):
+        asked.append(name)
+        if name == "nothing":
+            raise AttributeError(name)
+        return held["w"] * 2.0
+
+    def f(x):
+        held["w"] = x * x
+        before = len(asked)
+        y = module.bias * (len(asked) - before)
+        return y + x * hasattr(module, "nothing") + getattr(module, "nothing", 3.0)
+
+    module, held, asked = kind("lazy"), {"w": 1.0}, []
+    module.__getattr__ = made
+    with jit(on):
+        for k in range(8):
+            x = 1.0 + k
+            if k == 6:
+                module.bias = 7.0
+            bias, slope = (2.0 * x * x, 4.0 * x) if k < 6 else (0.0, 0.0)
+            rest, more = (x + 0.25, 1.0) if kind is Quarter else (3.0, 0.0)
+            assert value_and_grad(f)(x) == (bias + rest, slope + more)
+    assert asked == ["bias", "nothing", "nothing"] * 6 + ["nothing"] * 4
