@@ -415,17 +415,12 @@ def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not 0 < len(args) + len(kwargs) < 3 or not args or kwargs.keys() - {"start"}:
         return sum(*map(plain_of, args), **kwargs)  # raises what plain Python raises
     start = args[1:] or tuple(kwargs.values())
-    iterator = iter(protocols.iterate_object(tracer, site, args[0]))
+    is_fixed = is_addend if not protocols.is_lazy(args[0]) else protocols.is_scalar
+    rest = iter(protocols.iterate_object(tracer, site, args[0]))
     sum((), *map(plain_of, start))  # raises what plain Python raises
     numbers: list[Any] = []
-    rest: Iterable[Any] = iterator
-    if all(map(is_addend, start)):
-        rest = ()
-        for item in iterator:
-            if not is_addend(item):
-                rest = itertools.chain([item], iterator)  # it is added before the next is asked for
-                break
-            numbers.append(item)
+    if all(map(is_fixed, start)):
+        numbers, rest = protocols.beginning(rest, is_fixed)
     total = start[0] if start else 0
     if numbers:
         boxed = has_box(numbers) or has_box(start)
@@ -854,12 +849,41 @@ def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
 @handles(np.fromiter)
 def _fromiter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     given = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
-    count = given.get("count", -1)
+    if given.keys() - {"iter", "dtype", "count"} or not given.keys() >= {"iter", "dtype"}:
+        return np.fromiter(*map(plain_of, args), **kwargs)  # raises what plain Python raises
+    dtype, count = np.dtype(plain_of(given["dtype"])), given.get("count", -1)
+    empty = np.fromiter((), dtype)
     if count < 0:  # then it asks how many there will be, as a list does
-        items = list(protocols.iterable(tracer, site, given["iter"]))
+        source = protocols.iterable(tracer, site, given["iter"])
+        iterator = iter(source)
+        operator.length_hint(source)
     else:
-        items = [*itertools.islice(protocols.iterate_object(tracer, site, given["iter"]), count)]
-    return call(tracer, site, np.array, (items,), {"dtype": given["dtype"]})
+        iterator = itertools.islice(protocols.iterate_object(tracer, site, given["iter"]), count)
+    items = [put_in(tracer, site, x, dtype) for x in iterator]
+    if len(items) < count:
+        return np.fromiter(
+            iter(np.zeros(len(items), dtype)), dtype, count
+        )  # raises what plain Python raises
+    return call(tracer, site, np.array, (items,), {"dtype": dtype.base}) if items else empty
+
+
+def put_in(tracer: Tracer, site: Site, value: Any, dtype: np.dtype[Any]) -> Any:
+    """An item as ``np.fromiter`` takes it, before it asks for the next: what is none ends it."""
+    if dtype.hasobject or dtype.names:
+        return value
+    if is_object(value) and dtype.kind in "fciu":
+        cls: type = {"f": float, "c": complex}.get(dtype.kind, int)
+        value = protocols.number(tracer, site, cls, value)
+    if dtype.shape and isinstance(value, (list, tuple)):
+        value = call(tracer, site, np.array, (value,), {})
+    if not is_object(value) and not protocols.is_scalar(value):
+        plain = [0] if isinstance(value, (list, tuple)) else plain_of(value)
+        np.fromiter((plain,), dtype)  # raises what plain Python raises
+    if dtype.shape:
+        value = call(tracer, site, np.broadcast_to, (value, dtype.shape), {})
+    if isinstance(plain_of(value), np.ndarray):  # which may be written to before the end
+        return call(tracer, site, np.array, (value,), {})
+    return value
 
 
 @handles(

@@ -343,6 +343,9 @@ def primitive(
     if fn is round and len(args) == 2:
         args = (args[0], protocols.position(tracer, site, args[1]))
     if type(fn) is types.BuiltinFunctionType and fn.__module__ == "math":
+        known = len(args) == (1 if fn is math.prod else 2) and not kwargs.keys() - {"start"}
+        if known and fn in protocols.MULTIPLYING and any(map(protocols.is_lazy, args)):
+            return multiplied(tracer, site, fn, args, kwargs)
         args = tuple([protocols.of_math(tracer, site, fn, x) for x in args])
         if fn is math.prod and any(map(is_object, args[0])):
             start = kwargs.get("start", 1)
@@ -381,6 +384,27 @@ def primitive(
         with unannounced.Unseen(tracer, site, fn, args, kwargs) as unseen:
             return unseen.given(computed(tracer, site, fn, rule, args, kwargs, objects, users))
     return computed(tracer, site, fn, rule, args, kwargs, objects, users)
+
+
+def multiplied(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """``math.prod`` and ``math.sumprod`` of what is made while they ask for it: item by item."""
+    sides = [protocols.iterate_object(tracer, site, x) for x in args]
+    if fn is math.prod:
+        total = kwargs.get("start", 1)
+        numbers, rest = [], iter(sides[0])
+        if protocols.is_scalar(total):
+            numbers, rest = protocols.beginning(rest, protocols.is_scalar)
+        if numbers:
+            total = call(tracer, site, fn, (numbers,), kwargs)
+        return functools.reduce(lambda a, b: operate(tracer, site, operator.mul, a, b), rest, total)
+    both, rest = protocols.beginning(
+        protocols.in_pairs(*sides), lambda x: all(map(protocols.is_scalar, x))
+    )
+    total = call(tracer, site, fn, tuple(map(list, zip(*both, strict=True))), {}) if both else 0
+    for a, b in rest:
+        product = operate(tracer, site, operator.mul, a, b)
+        total = operate(tracer, site, operator.add, total, product)
+    return total
 
 
 def computed(

@@ -401,16 +401,65 @@ def of_math(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
     """An argument of a function of the module ``math``, with the numbers that objects stand for."""
     derived = is_object(value) and isinstance(value, (list, tuple))
     if fn in OF_ITEMS and (derived or is_iterable(value) or holds_objects(value)):
+        if fn is math.fsum:
+            return [summand(tracer, site, x) for x in iter(iterate_object(tracer, site, value))]
         if fn is not math.dist:
-            items = [*iter(iterate_object(tracer, site, value))]
-        elif isinstance(value, tuple):  # which it reads by itself
+            return [*iter(iterate_object(tracer, site, value))]
+        if isinstance(value, tuple):  # which it reads by itself
             items = [*tuple.__iter__(value)]
         else:
             items = [*tuple(item_by_item(tracer, site, value))]  # which asks what C code does
-        return items if fn in MULTIPLYING else [of_math(tracer, site, fn, x) for x in items]
+        return [of_math(tracer, site, fn, x) for x in items]
     if not is_object(value) or (fn is math.ldexp and issubclass(type(value), int)):
         return value
     return index(tracer, site, value) if fn in INTEGRAL else taken_as(tracer, site, float, value)
+
+
+def summand(tracer: Tracer, site: Site, value: Any) -> Any:
+    """What ``math.fsum`` adds: it is made a float before the next is asked for, and what is none ends it."""
+    if is_object(value):
+        value = taken_as(tracer, site, float, value)
+    plain = plain_of(value)
+    if isinstance(plain, np.ndarray):  # which may be written to before the end
+        return meaning.calls.call(tracer, site, float, (value,), {})
+    if not isinstance(plain, (int, float)):
+        math.fsum((plain,))  # raises what plain Python raises
+    return value
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a value is a number, which nobody can write to."""
+    return isinstance(plain_of(value), (int, float, complex, np.number)) and not is_object(value)
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether code of the user's may run between the items of a value, and write to those that it gave before."""
+    return is_iterable(value) or is_asked(value)
+
+
+def beginning(items: Iterable[Any], is_fixed: Callable[[Any], bool]) -> tuple[list[Any], Any]:
+    """The items up to the first that may change, and the rest, which is not asked for yet."""
+    iterator = iter(items)
+    found = []
+    for item in iterator:
+        if not is_fixed(item):
+            return found, itertools.chain([item], iterator)
+        found.append(item)
+    return found, ()
+
+
+def in_pairs(left: Iterable[Any], right: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """The items of both, as ``math.sumprod`` asks for them."""
+    left, right = iter(left), iter(right)
+    for a in left:
+        b = next(right, MISSING)
+        if b is MISSING:
+            break
+        yield a, b
+    else:
+        if next(right, MISSING) is MISSING:
+            return
+    raise ValueError("Inputs are not the same length")
 
 
 def holds_objects(value: Any) -> bool:

@@ -6,6 +6,8 @@ import functools
 import itertools
 import math
 import operator
+import statistics
+import sys
 import types
 
 import numpy as np
@@ -799,3 +801,89 @@ def test_a_dict_is_filled_from_a_mapping_in_python(name, on):
     with jit(on):
         for x in (2.0, 3.0, 2.0):
             assert value_and_grad(f)(x) == (x**3, 3 * x * x)
+
+
+# --------------------------------------------------------------- what changes between one item and the next
+
+
+def growing(u, fails=False):
+    """The same array again and again, changed in between."""
+    for k in range(4):
+        log.append(k)
+        u += k
+        yield u if k < 2 or not fails else "none"
+
+
+def kept_going(take):
+    """The log of a consumer that an item makes fail."""
+
+    def f(x):
+        log.clear()
+        try:
+            take(x)
+        except (TypeError, ValueError) as error:
+            log.append(str(error))
+        return x * len(log)
+
+    return f
+
+
+class Rounded:
+    """A number to whoever takes a float, and an array to whoever takes one."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __float__(self):
+        log.append("float")
+        return self.x
+
+    def __array__(self, *args, **kwargs):
+        log.append("array")
+        return np.array([7.0])
+
+
+TAKEN_ONE_BY_ONE = {
+    "sum": lambda x: float(sum(growing(np.array([x, 2.0])))[0]),
+    "sum from a start": lambda x: float(sum(growing(np.array([x, 2.0])), np.ones(2))[1]) * x,
+    "sum of a start that changes": lambda x: float(sum(map(len, growing(u := np.array([x, 2.0]))), u)[0]),
+    "sum of a map": lambda x: float(sum(map(operator.iadd, [u := np.array(x)] * 3, [1.0, 2.0, 3.0])) + u),
+    "fsum": lambda x: math.fsum(growing(np.array(x))),
+    "prod": lambda x: float(math.prod(growing(np.array([x, 2.0])))[0]),
+    "prod from a start": lambda x: float(math.prod(itertools.chain([2.0], growing(np.array(x))), start=3)),
+    "fromiter": lambda x: np.fromiter(growing(np.array(x)), float).sum(),
+    "rows of fromiter": lambda x: np.fromiter(growing(np.array([x, 2.0])), (float, 2)).sum(axis=0)[0],
+    "fromiter of objects": lambda x: np.fromiter(map(Rounded, [x, x * x]), float).sum(),
+    "sum of what fails": kept_going(lambda x: sum(growing(np.array(x), True))),
+    "sum of what does not fit": kept_going(lambda x: sum(v[: 1 + len(log)] for v in growing(np.array([x] * 5)))),
+    "fsum of what fails": kept_going(lambda x: math.fsum(growing(np.array(x), True))),
+    "prod of what fails": kept_going(lambda x: math.prod(growing(np.array(x), True), start=0.5)),
+    "fromiter of what fails": kept_going(lambda x: np.fromiter(growing(np.array(x), True), float)),
+    "fromiter of too few": kept_going(lambda x: np.fromiter(growing(np.array(x)), float, 7)),
+    "fmean of what fails": kept_going(lambda x: statistics.fmean(growing(np.array(x), True))),
+    "fmean": lambda x: statistics.fmean(growing(np.array(x))),
+}  # fmt: skip
+if sys.version_info >= (3, 12):
+    TAKEN_ONE_BY_ONE |= {
+        "sumprod": lambda x: float(math.sumprod(growing(np.array(x)), [1.0, 2.0, 3.0, 4.0])),
+        "sumprod of two": lambda x: float(
+            math.sumprod(growing(u := np.array(x)), (float(u) * k for k in range(4)))
+        ),
+        "sumprod of what fails": kept_going(lambda x: math.sumprod(growing(np.array(x)), [1, 2])),
+    }
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", TAKEN_ONE_BY_ONE)
+def test_an_item_counts_as_it_is_when_it_is_taken(name, on):
+    f = TAKEN_ONE_BY_ONE[name]
+    with jit(on):
+        at = value_and_grad(f)
+        for x in (1.5, 2.5, 3.5):
+            log.clear()
+            plain, seen = f(x), [*log]
+            slope = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+            log.clear()
+            value, gradient = at(x)
+            assert (value, log) == (plain, seen)
+            assert gradient == pytest.approx(slope, rel=1e-6)
