@@ -19,9 +19,11 @@ from typing import Any
 
 from . import border, meaning
 from .effects import effect
+from .errors import TraceError
 from .intrinsic import intrinsic
-from .kinds import isinstance
-from .places import user_site
+from .kinds import MISSING, isinstance
+from .places import blame, user_site
+from .record import has_box, stored
 from .session import Tracer
 from .tape import External
 from .through import in_time, write_through
@@ -30,12 +32,15 @@ from .through import in_time, write_through
 class Tail:
     """Stands for a list outside of which only ``append`` is called; ``shadow`` is there once it was entered."""
 
-    __slots__ = ("name", "original", "shadow", "through", "tracer", "values")
+    __slots__ = ("name", "original", "places", "shadow", "size", "tracer", "values", "waiting")
 
     def __init__(self, tracer: Tracer, name: str, original: list[Any]) -> None:
         self.tracer, self.name, self.original = tracer, name, original
+        self.size = len(original)
         self.values: list[Any] = []
-        self.through = 0  # how many of them were appended to the list already
+        # Where each is to stand, for others may append in between, and what stands for it there; MISSING if it waits.
+        self.places: list[tuple[int, Any]] = []
+        self.waiting = 0  # how many do
         self.shadow: list[Any] | None = None
 
     @intrinsic
@@ -56,14 +61,43 @@ class Tail:
 
     def write_through(self, value: Any) -> None:
         """Append to the list itself."""
-        if self.tracer.tape.undo is not None:
-            return
+        place, plain = len(self.original) + self.waiting, MISSING
 
         def append() -> None:
-            self.original.append(meaning.unboxing.lower(self.tracer, value))
+            nonlocal plain
+            lowered = meaning.unboxing.lower(self.tracer, value)
+            self.original.append(lowered)
+            plain = lowered
 
-        if id(self.original) not in self.tracer.behind:
-            self.through += in_time(self.tracer, self.original, append)
+        if self.tracer.tape.undo is None and not self.waiting:
+            in_time(self.tracer, self.original, append)
+        self.waiting += plain is MISSING
+        self.places.append((place, plain))
+
+    def others(self, now: list[Any]) -> list[Any]:
+        """What the list holds besides, whoever put it there."""
+        own = dict([x for x in self.places if x[1] is not MISSING])
+        if not all(place < len(now) and now[place] is plain for place, plain in own.items()):
+            self.forget()
+            own = {}
+        rest = [x for i, x in enumerate(now) if i not in own]
+        if len(rest) != self.size and self.tracer.reads is not None:
+            self.tracer.reads.problem("C code changes a list")
+        return rest
+
+    def forget(self) -> None:
+        """Somebody has moved what was appended, or removed it: it is known by its place no more."""
+        if has_box(self.values) and not border.is_constant(
+            self.tracer, stored(self.values, []), {}
+        ):
+            raise TraceError(
+                f"{blame(user_site())}: code that cannot be traced removes or moves elements of {self.name}, which "
+                "holds traced values, so their gradient would be lost\nlet that code only append to the list, or "
+                "change it in the traced function"
+            )
+        kept = [i for i, (_, plain) in enumerate(self.places) if plain is MISSING]
+        self.values = [self.values[i] for i in kept]
+        self.places = [self.places[i] for i in kept]
 
 
 def tail_of(tracer: Tracer, name: str, value: Any) -> Tail | None:
@@ -85,8 +119,10 @@ def grown(tracer: Tracer, original: Any, shadow: Any) -> None:
     """A list is entered now: its shadow takes over what was appended to its tail."""
     tail = tracer.tails.get(id(original))
     if tail is not None and tail.shadow is None:
-        shadow.extend(tail.values)
+        for value, (place, _) in zip(tail.values, tail.places, strict=True):
+            shadow.insert(place, value)
         tail.values.clear()
+        tail.places.clear()
         tail.shadow = shadow
         tracer.before[id(shadow)] = list(original)
 
@@ -94,17 +130,18 @@ def grown(tracer: Tracer, original: Any, shadow: Any) -> None:
 def settle_tails(tracer: Tracer) -> None:
     """Append to the lists what was appended to their tails, and was not appended there at once."""
     for tail in [*tracer.tails.values()]:
-        for i, x in enumerate(tail.values):
+        for x, (place, held) in zip(tail.values, tail.places, strict=True):
             plain = meaning.unboxing.lower(tracer, x, {}, True)
-            if i >= tail.through:
-                tail.original.append(plain)
+            if held is MISSING:
+                tail.original.insert(place, plain)
         tail.values.clear()
+        tail.places.clear()
 
 
 def untouched(tracer: Tracer, value: Any, now: Any) -> Any:
-    """What a container held before anything was appended to its tail."""
+    """What a container holds that was not appended to its tail."""
     tail = tracer.tails.get(id(value))
-    return now if tail is None or not tail.through else now[: len(now) - tail.through]
+    return now if tail is None or not tail.values else tail.others(now)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from wengert import NoRuleError, jit, value_and_grad
+from wengert import NoRuleError, TraceError, jit, value_and_grad
 
 
 class Thing:
@@ -251,3 +251,113 @@ def test_what_comes_back_of_a_list_that_was_only_appended_to_is_refused(drawn, o
 
     with jit(on), pytest.raises(NoRuleError, match="a generator gives depends on traced values"):
         value_and_grad(f)(2.0)
+
+
+LOG = []
+
+
+class Hashed:
+    def __hash__(self):
+        LOG.append("hash")
+        return 3
+
+    def __bool__(self):
+        LOG.append("bool")
+        return True
+
+
+def logging(start=0):
+    """The items of an iterator that logs in code that is not traced."""
+    return map(lambda n: LOG.append("untraced") or n, itertools.count(start))
+
+
+def forgetting():
+    return map(lambda n: LOG.pop(0), itertools.count())
+
+
+def several():
+    for n in range(3):
+        LOG.append(n)
+        yield Hashed()
+
+
+def in_between(x, steps):
+    LOG.append(x)
+    next(steps)
+    LOG.append(x * x)
+    next(steps)
+    return sum([x * len(LOG) if a == "untraced" else a for a in LOG])
+
+
+def waiting(x, steps):
+    LOG.append(lambda: x)  # which cannot be made plain before the run has ended
+    next(steps)
+    LOG.append("last")
+    return x * LOG.count("untraced")
+
+
+def by_keys(x, steps):
+    dict.fromkeys(several())
+    return x * LOG.count("hash")
+
+
+def by_truth(x, steps):
+    return x * all(several()) * LOG.count("bool")
+
+
+def removed(x, steps):
+    LOG.append("first")
+    LOG.append("second")
+    next(steps)
+    return x * len(LOG) * LOG.count("second")
+
+
+def never_looked_at(x, steps):
+    LOG.append(x)
+    next(steps)
+    LOG.append(lambda: x)
+    next(steps)
+    LOG.append("last")
+    return x * x
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("start", [(), ("untraced", 2.0)])
+@pytest.mark.parametrize(
+    ("f", "made"),
+    [
+        (in_between, logging), (waiting, logging), (by_keys, logging), (by_truth, logging), (removed, forgetting),
+        (never_looked_at, logging),
+    ],
+)  # fmt: skip
+def test_a_list_that_others_append_to_in_between(f, made, start, on):
+    at = value_and_grad(f)
+
+    def plainly(x):
+        LOG[:] = start
+        return f(x, made()), [type(a) if callable(a) else a for a in LOG]
+
+    def traced(x):
+        LOG[:] = start
+        steps = made()
+        found = at(x, steps)
+        return *found, [type(a) if callable(a) else a for a in LOG]
+
+    with jit(on):
+        for x in (1.5, 2.5, 3.5):
+            slope = (plainly(x + 1e-6)[0] - plainly(x - 1e-6)[0]) / 2e-6
+            value, log = plainly(x)
+            assert traced(x) == (value, pytest.approx(slope, rel=1e-6), log)
+
+
+def test_a_list_that_others_remove_traced_values_from():
+    def f(x, steps):
+        LOG.append(x)
+        LOG.append(x * x)
+        next(steps)
+        return sum(LOG)
+
+    LOG.clear()
+    steps = forgetting()
+    with pytest.raises(TraceError, match="removes or moves elements of LOG"):
+        value_and_grad(lambda x: f(x, steps))(1.5)
