@@ -11,7 +11,7 @@ import numpy as np
 
 from ..rules.words import with_article
 from . import attributes as of_objects
-from . import dying, frames, meaning, places, scopes, seals, shown, sights, stand_ins
+from . import dying, frames, meaning, places, scopes, seals, shown, sights, stand_ins, thrown
 from .arrays import is_followed, is_traced_array
 from .border import (
     ATOMS,
@@ -336,6 +336,8 @@ def admit(
         if type(value) is np.ndarray and value.dtype.kind == "O":
             for x in filter(is_traced_array, value.flat):  # which C code may take out of it
                 enter(tracer, x, f"an element of {name}")
+    if isinstance(value, BaseException):
+        thrown.note(tracer, value)
     if role == "outside" and isinstance(value, BaseException):
         tracer.outside[id(value)] = value
         return value, FIXED

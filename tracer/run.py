@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.words import with_article
-from . import calls, filters, places, record, unannounced
+from . import calls, filters, places, record, thrown, unannounced
 from .active import active
 from .arrays import kept_copy, owner_of
 from .boxing import admit, enter
@@ -228,6 +228,7 @@ def run(
         else:
             settle(tracer)
             check_effects(tracer)
+            thrown.settle(tracer, before, sys._getframe())
             done.value = lower(tracer, result, final=True)
             for frame in waiting(tracer.generators.values()):  # which goes on when it is closed
                 change_variables(frame, lambda x: lower(tracer, x, final=True))
@@ -240,6 +241,7 @@ def run(
             take_back(tracer)
         elif not settled:
             settle(tracer)
+            thrown.settle(tracer, before, sys._getframe())
         if tracer.refusal is not None and not isinstance(error, KeyboardInterrupt):
             error = tracer.refusal  # the program may have caught it, or NumPy wrapped it
             if before is not None:

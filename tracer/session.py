@@ -74,6 +74,9 @@ class Tracer:
         # see: the members of an Enum.
         self.unseen = 0
         self.outside: dict[int, Any] = {}  # id of an outside object: the object
+        self.errors: dict[
+            int, tuple[Any, list[Any]]
+        ] = {}  # id of an outside exception: it, what a raise would change of it
         self.inside: dict[
             int, Any
         ] = {}  # id of an object that the run has made and refers to weakly: a reference to it

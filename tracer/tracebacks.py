@@ -132,12 +132,32 @@ def has_handler(frame: FrameType) -> bool:
 # ------------------------------------------------------------------------------------------- variables
 
 
-def make_plain(error: BaseException, plain: Callable[[Any], Any]) -> None:
-    """Put ``plain(value)`` in the place of each value that the frames of an exception hold."""
+def make_plain(
+    error: BaseException, plain: Callable[[Any], Any], outermost: FrameType | None = None
+) -> None:
+    """Put ``plain(value)`` in the place of each value that the frames of an exception hold.
+
+    If ``outermost`` is given, in those that were called from there: others may be running, in another thread.
+    """
     if not full():
         for step in steps(error.__traceback__):
+            if outermost is not None and not is_within(step.tb_frame, outermost):
+                continue
             if rewrite.is_twin(step.tb_frame.f_code):
                 change_variables(step.tb_frame, plain)
+
+
+def is_within(frame: FrameType, outermost: FrameType) -> bool:
+    """Whether a frame was called from another one, by whatever way; or by a generator, which has no caller left."""
+    while frame is not outermost and frame.f_back is not None:
+        frame = frame.f_back
+    return frame is outermost or rewrite.is_twin(frame.f_code)
+
+
+def is_of(error: BaseException, outermost: FrameType) -> bool:
+    """Whether an exception comes from frames that were called from there; or from none at all."""
+    trace = error.__traceback__
+    return trace is None or any(is_within(step.tb_frame, outermost) for step in steps(trace))
 
 
 def change_variables(frame: FrameType, plain: Callable[[Any], Any]) -> None:

@@ -104,6 +104,10 @@ CURES: tuple[tuple[str, str], ...] = (
         "close it (generator.close()), or run through it, before the function returns",
     ),
     (
+        r"from outside is raised",
+        "make a new exception where it is raised, in the place of one that is kept: raise ValueError(...)",
+    ),
+    (
         r"was caught|may be caught",
         "ask before instead of catching afterwards (if x > 0: … in the place of try: math.log(x))",
     ),
