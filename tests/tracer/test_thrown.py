@@ -154,3 +154,19 @@ def test_no_program_does_the_same(error):
     for x in (1.5, 2.5, 3.5, 4.5, 5.5):
         df(x)
     assert "a LookupError from outside is raised" in str(explain(df, 1.5))
+
+
+def in_a_list(x):
+    try:
+        raise ERRORS[0]
+    except LookupError as e:
+        return x * length(e)
+
+
+ERRORS = [LookupError("kept")]
+
+
+def test_the_traceback_grows_at_each_call(mode):
+    ERRORS[:] = [LookupError("kept")]
+    df = value_and_grad(in_a_list)
+    assert [df(1.5) for _ in range(8)] == [(1.5 * i, i) for i in range(1, 9)]

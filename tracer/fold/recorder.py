@@ -338,6 +338,8 @@ class Recorder:
                 self.admit_inside(y, owner)
         elif id(x) not in self.memories or id(owner) in self.given:
             kind = type(x)
+            if issubclass(kind, BaseException) and id(x) not in self.memories:
+                raise Unfolded(f"{with_article(kind.__name__)} from outside is read")
             if kind not in self.looked_into:
                 self.looked_into[kind] = is_looked_into(kind)
             if self.looked_into[kind] and (kind is not list or id(owner) in self.given):
