@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fold.comparing import compare, followed
+from wengert import explain, grad
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
 
@@ -239,3 +240,28 @@ def with_keywords(x: float, n: int) -> float:
 )
 def test_is_right(f: Callable[..., float]) -> None:
     compare(f)
+
+
+ERRORS = [LookupError("kept")]
+
+
+def test_what_is_handled_around_the_call_stays_what_it_is():
+    def f(x):
+        try:
+            raise ERRORS[0]
+        except LookupError as error:
+            return x * len(error.args)
+
+    df = grad(f)
+    for x in (1.5, 2.5, 3.5, 4.5, 5.5, 6.5):
+        try:
+            raise KeyError("first")
+        except KeyError as first:
+            try:
+                raise ValueError("second")
+            except ValueError as second:
+                assert df(x) == 1.0
+                assert second.__traceback__ is not None
+                assert second.__context__ is first
+                assert first.__traceback__ is not None
+    assert "a LookupError from outside is read" in str(explain(df, 1.5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,9 +75,12 @@ def recorded(
         lock.release()
 
 
-def let_go(error: BaseException | None) -> None:
-    """Take the frames out of an error, and of those that it came after, in which the run's objects would live on."""
-    while error is not None:
+def let_go(error: BaseException | None, handled: BaseException | None) -> None:
+    """Take the frames out of an error, and of those that it came after, in which the run's objects would live on.
+
+    What the caller was handling before is the caller's own.
+    """
+    while error is not None and error is not handled:
         before = error.__context__
         error.__traceback__ = error.__context__ = None
         error = before
@@ -99,7 +103,7 @@ def followed(
         if len(folding.known) >= KINDS:
             return None
         known = folding.known[kinds] = Known(folding.varying, aux, several)
-    start, program = working(), None
+    start, program, handled = working(), None, sys.exception()
     old = folding.programs.get(kinds)
     try:
         most = entry.budget.longest_pass()
@@ -114,21 +118,21 @@ def followed(
             program = build(known)
             known.written = size
     except Passing as why:
-        let_go(why)
+        let_go(why, handled)
         folding.latest = str(why)
     except RecursionError as error:
-        let_go(error)
+        let_go(error, handled)
         folding.failed("what it is given, or makes, is nested too deep", kinds)
     except Varying as why:
-        let_go(why)
+        let_go(why, handled)
         folding.varies(str(why), why.path, kinds)
     except (Unfolded, Unfit) as why:
-        let_go(why)
+        let_go(why, handled)
         folding.failed(str(why), kinds)
     except Exception as error:
         if settings.strict:
             raise
-        let_go(error)
+        let_go(error, handled)
         folding.why = f"an error of Wengert's own, please report it: {error!r}"
     if program is None:
         entry.budget.note_unfolded(working() - start)
