@@ -43,18 +43,19 @@ from . import (
     stand_ins,
 )
 from .arrays import is_traced_array, move_out, window
-from .border import STAND_INS, is_constant, reflected
+from .border import STAND_INS, is_constant, is_iterator, reflected
 from .box import BOXES, ArrayBox
 from .calls import call
 from .depth import depth, recursion_limit
 from .detours import code_of
 from .effects import may_fail
-from .errors import TraceError
+from .errors import TraceError, WengertError
 from .foreign import callback, structural
 from .handlers import handlers, handles
 from .holders import held, hold_all, may_hold
 from .intrinsic import intrinsic
 from .kinds import attribute, is_one_of, isinstance, member, own_dict, static
+from .loops import Items
 from .making import Metaclass, note_making
 from .marks import behind, failed, follow, found, made
 from .opaque import opaque
@@ -408,6 +409,39 @@ def _next(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         if len(args) == 2:
             return args[1]
         raise
+
+
+@handles(types.GeneratorType.throw)
+def _throw(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    """A class of the user's is called here, for C code would do so unseen."""
+    if len(args) > 1 and type(args[0]) is types.GeneratorType and reaches_generator(args[0]):
+        args = (args[0], *thrown(tracer, site, *args[1:]))
+    return structural(tracer, site, types.GeneratorType.throw, args, kwargs)
+
+
+def reaches_generator(generator: Any) -> bool:
+    """Whether what is thrown into a generator comes to one, and not to a ``throw`` of another object's."""
+    while type(generator) is types.GeneratorType:
+        inner = generator.gi_yieldfrom
+        if inner is None:
+            return True
+        generator = inner.shown if type(inner) is Items else inner
+    return is_iterator(generator) or is_one_of(type(generator), (list, tuple))  # since 3.15
+
+
+def thrown(tracer: Tracer, site: Site, error: Any, *rest: Any) -> tuple[Any, ...]:
+    """What is thrown for a class; what follows is its instance or the arguments for one, and a traceback."""
+    value = rest[0] if rest else None
+    if not slots.is_users_exception(error) or slots.is_subtype(type(value), error):
+        return (error, *rest)
+    given = () if value is None else value if isinstance(value, tuple) else (value,)
+    try:
+        made = calls.make_exception(tracer, site, error, given)
+    except WengertError:
+        raise
+    except Exception as failed:  # which is thrown instead
+        made = failed
+    return (made, None, *rest[1:]) if rest else (made,)
 
 
 @handles(sum)

@@ -1155,6 +1155,16 @@ def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> A
     return instantiate(tracer, site, cls, args, kwargs)
 
 
+def make_exception(tracer: Tracer, site: Site, cls: Any, args: Any) -> BaseException:
+    """The instance of a class that is raised or thrown."""
+    made = call(tracer, site, cls, args, {})
+    if isinstance(made, BaseException):
+        return made
+    raise TypeError(
+        f"calling {cls!r} should have returned an instance of BaseException, not {slots.kind_of(made)!r}"
+    )
+
+
 def made_in_c(cls: type) -> bool:
     """Whether a metaclass in C makes the objects of a class in a way of its own."""
     if type(cls) is type:

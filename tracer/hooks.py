@@ -46,7 +46,7 @@ from .record import GUARDED, failed_by_value, raised
 from .rehearsal import remember
 from .scopes import Variables
 from .session import Tracer
-from .slots import double, is_object, kind_of, plain_of, special
+from .slots import double, is_object, is_users_exception, kind_of, plain_of, special
 from .tails import tail_of
 from .tape import External, FloatOp, Op, Signature, Site
 from .text import PRIVATE, STRINGS, TEXTS, wrapped
@@ -721,6 +721,18 @@ def caught(site: Site) -> Hook:
                 guarded = False
             if not guarded and not is_raised(error):
                 raised(tracer, site, error)
+
+    return hook
+
+
+def exception(site: Site) -> Hook:
+    """What is about to be raised: a class of the user's is called here, for CPython would do so unseen."""
+
+    def hook(error: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None or not is_users_exception(error):
+            return error
+        return calls.make_exception(tracer, site, error, ())
 
     return hook
 

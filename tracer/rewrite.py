@@ -62,6 +62,7 @@ The hooks
     add(site)                      h(item, set); in a comprehension
     put(site)                      h(value, key, dict); in a comprehension
     context(site)                  h(manager) -> manager, of a ``with`` statement
+    exception(site)                h(error) -> error, which is about to be raised, or its cause; a class is to be called
     match_class(site)              h(cls, names, count, subject) -> tuple or None
     match_keys(site)               h(keys, subject) -> tuple or None
     match_kind(site, name)         h(subject) -> True or False; MATCH_SEQUENCE, MATCH_MAPPING
@@ -1005,6 +1006,14 @@ class Rewriter:
 
     def before_with(self, instr: Instr) -> None:
         self.apply(self.hooks.context(self.site()), 1)
+        self.keep(instr)
+
+    def raise_varargs(self, instr: Instr) -> None:
+        """The exception, and then its cause, which lies above it; without one, what is handled is raised again."""
+        for _ in range(instr.arg or 0):
+            if instr.arg == 2:
+                self.emit(SWAP, 2)
+            self.apply(self.hooks.exception(self.site()), 1)
         self.keep(instr)
 
     def begin_handler(self, instr: Instr) -> None:

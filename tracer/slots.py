@@ -62,6 +62,12 @@ def is_subtype(kind: type, base: type) -> bool:
     return kind is base or any(x is base for x in mro_of(kind))
 
 
+def is_users_exception(error: Any) -> bool:
+    """Whether something is a class of exceptions that a class statement has made."""
+    made = issubclass(type(error), type) and bool(flags_of(error) & HEAP_TYPE)
+    return made and is_subtype(error, BaseException)
+
+
 def is_native(kind: type) -> bool:
     """Whether a class is written in C."""
     return not flags_of(kind) & HEAP_TYPE or bool(flags_of(kind) & IMMUTABLE)

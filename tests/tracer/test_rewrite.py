@@ -199,6 +199,10 @@ class Transparent:
         self.note("context", site)
         return lambda manager: manager
 
+    def exception(self, site):
+        self.note("exception", site)
+        return lambda error: error
+
     def match_class(self, site):
         self.note("match_class", site)
         return match_class

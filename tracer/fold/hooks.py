@@ -17,6 +17,7 @@ from ...rules.words import with_article
 from ..cycles import Loop
 from ..operators import INPLACE
 from ..reads import MISSING
+from ..slots import is_users_exception
 from ..tape import Site
 from . import (
     arrays,
@@ -465,6 +466,11 @@ def caught_here(site: Site, index: int, around: Any, names: tuple[int, ...]) -> 
         return given(recorder.unwind(recorder.floor, error, values, sys._getframe(1), index))
 
     return hook
+
+
+def exception(site: Site) -> Hook:
+    key = Instruction(site)
+    return lambda error: calls.call(key, error, (), {}) if is_users_exception(error) else error
 
 
 def given(out: list[Any]) -> Any:

@@ -1,0 +1,168 @@
+"""Code of the user's that CPython runs by itself: classes that are raised, the names of a module, the body of one."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from helpers import assert_same
+from wengert import jit, value_and_grad
+
+count = {"made": 0, "w": 1.0}
+STEP = 1e-6
+POINTS = [0.5 + 0.25 * k for k in range(8)]
+
+
+def check_calls(f, between=lambda: None):
+    """Several calls give the values, the slopes and the changes to `count` that they have in plain Python."""
+
+    def calls(g):
+        count.update(made=0, w=1.0)
+        found = []
+        for x in POINTS:
+            between()
+            found.append((g(x), dict(count)))
+        return found
+
+    def slope(x):
+        between()
+        above = f(x + STEP)
+        between()
+        return (above - f(x - STEP)) / (2 * STEP)
+
+    expected = calls(f)
+    slopes = [*map(slope, POINTS)]
+    for on in (False, True):
+        with jit(on):
+            found = calls(value_and_grad(f))
+        assert_same([(value, after) for (value, _), after in found], expected)
+        np.testing.assert_allclose([slope for (_, slope), _ in found], slopes, rtol=1e-6)
+
+
+class Counted(Exception):
+    def __init__(self, *args):
+        count["made"] += 1
+        count["w"] = count["w"] * 2.0
+
+
+class Seen(Exception):
+    def __init__(self):
+        self.weight = count["w"]
+
+
+class New(Exception):
+    def __new__(cls):
+        count["made"] += 1
+        return super().__new__(cls)
+
+
+class NoError(Exception):
+    def __new__(cls):
+        count["made"] += 1
+        return 3
+
+
+class Made(type):
+    def __call__(cls):
+        count["made"] += 1
+        return super().__call__()
+
+
+class OfMeta(Exception, metaclass=Made):
+    pass
+
+
+def counted_as_raised(x):
+    count["w"] = x
+    try:
+        raise Counted
+    except Counted:
+        return count["w"] * x
+
+
+def counted_as_cause(x):
+    count["w"] = x * x
+    try:
+        raise New from Counted
+    except New as error:
+        return count["w"] * x * len(type(error.__cause__).__name__)
+
+
+def seen_as_raised(x):
+    count["w"] = x * x
+    try:
+        raise Seen
+    except Seen as error:
+        return error.weight * 1.0
+
+
+def none_is_made(x):
+    try:
+        raise NoError
+    except TypeError as error:
+        return x * len(str(error))
+
+
+def made_by_metaclass(x):
+    before = count["made"]
+    try:
+        raise OfMeta
+    except OfMeta:
+        return x * x * (count["made"] - before)
+
+
+def thrown(x):
+    def steps():
+        try:
+            yield x
+        except Counted:
+            yield count["w"] * x
+
+    count["w"] = x * x
+    g = steps()
+    return next(g) + g.throw(Counted)
+
+
+def thrown_with_arguments(x):
+    def steps():
+        try:
+            yield from [x, x]
+        except Counted as error:
+            yield count["w"] * len(error.args)
+
+    count["w"] = x * x
+    g = steps()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return next(g) + g.throw(Counted, (1, 2))
+
+
+class Takes:
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return 1.0
+
+    def throw(self, error):
+        return count["w"] * (2.0 if error is Counted else 3.0)
+
+
+def thrown_further(x):
+    def steps():
+        yield from Takes()
+
+    count["w"] = x * x
+    g = steps()
+    return next(g) * x + g.throw(Counted)
+
+
+RAISING = [
+    counted_as_raised, counted_as_cause, seen_as_raised, none_is_made, made_by_metaclass,
+    thrown, thrown_with_arguments, thrown_further,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", RAISING)
+def test_a_class_that_is_raised_or_thrown_is_called_as_the_function_would(f):
+    check_calls(f)
