@@ -1173,6 +1173,11 @@ def made_in_c(cls: type) -> bool:
     return type(meta_call) is types.WrapperDescriptorType and meta_call is not TYPE_CALL
 
 
+def calls_in_python(cls: type) -> bool:
+    """Whether the metaclass of a class has a ``__call__`` in Python, which has been running where this is asked."""
+    return type(cls) is not type and type(static(type(cls), "__call__")) is FunctionType
+
+
 TYPE_CALL = static(type, "__call__")
 
 
@@ -1186,7 +1191,11 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         if abstract is not MISSING:  # of a class that has some no object can be made
             own = tracer.reads.constant(cls)
             tracer.reads.note(own, "static", "__abstractmethods__", abstract).check = "is"
-    if type(new) is not FunctionType and type(init) is not FunctionType:
+    in_c = type(new) is not FunctionType and type(init) is not FunctionType
+    if in_c and new is not object.__new__ and calls_in_python(cls):  # a call would be its once more
+        if not issubclass(cls, BaseException) and not is_structural(cls):
+            return opaque(tracer, site, type.__call__, (cls, *args), kwargs)
+    elif in_c:
         if issubclass(cls, BaseException) or is_structural(cls):
             return structural(tracer, site, cls, args, kwargs)
         boxed = init is not object.__init__ and (has_box(args) or has_box(kwargs))

@@ -1,5 +1,6 @@
 """Code of the user's that CPython runs by itself: classes that are raised, the names of a module, the body of one."""
 
+import collections
 import warnings
 
 import numpy as np
@@ -166,3 +167,32 @@ RAISING = [
 @pytest.mark.parametrize("f", RAISING)
 def test_a_class_that_is_raised_or_thrown_is_called_as_the_function_would(f):
     check_calls(f)
+
+
+class Counting(type):
+    def __call__(cls, *args):
+        count["made"] += 1
+        return super().__call__(*args)
+
+
+MADE = {
+    base: Counting(f"Made{base.__name__}", (base,), {})
+    for base in (object, list, tuple, dict, collections.OrderedDict, int, str, ValueError)
+}
+
+
+@pytest.mark.parametrize("base", MADE)
+def test_the_call_of_a_metaclass_runs_once_where_objects_are_made_in_c(base):
+    cls = MADE[base]
+    given = {list: ([2.0, 1.0],), tuple: ([2.0, 1.0],), int: (3,), str: ("abc",)}.get(base, ())
+
+    def f(x):
+        before = count["made"]
+        return x * x * isinstance(cls(*given), base) * (count["made"] - before)
+
+    for on in (False, True):
+        count["made"] = 0
+        with jit(on):
+            found = [value_and_grad(f)(1.0 + k) for k in range(6)]
+        assert found == [((1.0 + k) ** 2, 2 * (1.0 + k)) for k in range(6)]
+        assert count["made"] == 6
