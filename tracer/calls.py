@@ -391,7 +391,8 @@ def multiplied(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     sides = [protocols.iterate_object(tracer, site, x) for x in args]
     if fn is math.prod:
         total = kwargs.get("start", 1)
-        numbers, rest = [], iter(sides[0])
+        numbers: list[Any] = []
+        rest = iter(sides[0])
         if protocols.is_scalar(total):
             numbers, rest = protocols.beginning(rest, protocols.is_scalar)
         if numbers:

@@ -440,7 +440,7 @@ def is_lazy(value: Any) -> bool:
 def beginning(items: Iterable[Any], is_fixed: Callable[[Any], bool]) -> tuple[list[Any], Any]:
     """The items up to the first that may change, and the rest, which is not asked for yet."""
     iterator = iter(items)
-    found = []
+    found: list[Any] = []
     for item in iterator:
         if not is_fixed(item):
             return found, itertools.chain([item], iterator)
