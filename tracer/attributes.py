@@ -372,8 +372,6 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if kind is types.FunctionType and name in OF_FUNCTIONS:
         return load_function(tracer, site, obj, name)
     if kind is types.ModuleType:
-        if (fallback := module_fallback(tracer, obj, name)) is not MISSING:
-            return meaning.calls.call(tracer, site, fallback, (name,), {})
         own = tracer.modules.get(id(obj))
         value = own[name] if own is not None and name in own else getattr(obj, name)
         place = None
@@ -396,23 +394,6 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if kind is super:
         return load_above(tracer, site, obj, name)
     return load_instance(tracer, site, obj, kind, name)
-
-
-def module_fallback(tracer: Tracer, module: Any, name: str) -> Any:
-    """The function of the user's that a module asks for what it has not got, before its class is asked; or MISSING."""
-    if not issubclass(type(module), types.ModuleType):
-        return MISSING
-    own = own_dict(module)
-    if name in own or static(type(module), name) is not MISSING:
-        return MISSING
-    if (given := tracer.modules.get(id(module))) is not None and name in given:
-        return MISSING
-    fallback = own.get("__getattr__", MISSING)
-    if type(fallback) is not types.FunctionType or not meaning.escape.is_users(fallback):
-        return MISSING
-    noted(tracer, module, name, MISSING, "own")
-    noted(tracer, module, "__getattr__", fallback)
-    return fallback
 
 
 def has_plain_dict(tracer: Tracer, kind: type) -> bool:
@@ -564,8 +545,6 @@ def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> A
         note_member(tracer, kind, "__getattribute__")
     if type(custom) is types.FunctionType:
         return meaning.calls.call(tracer, site, custom, (obj, name), {})
-    if (fallback := module_fallback(tracer, obj, name)) is not MISSING:
-        return meaning.calls.call(tracer, site, fallback, (name,), {})
     return find(tracer, site, obj, name)
 
 
