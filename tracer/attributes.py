@@ -336,6 +336,7 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             not is_one_of(type(obj), PRIVATE)
             and not is_one_of(type(obj), PLAIN)
             and not answers(type(obj))
+            and not asks_users(obj, name)
         ):
             noted(tracer, obj, name, MISSING, "absent")
         raise
@@ -373,6 +374,8 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         return load_function(tracer, site, obj, name)
     if kind is types.ModuleType:
         own = tracer.modules.get(id(obj))
+        if asks_users(obj, name) and (own is None or name not in own):
+            return asked(tracer, site, obj, name)
         value = own[name] if own is not None and name in own else getattr(obj, name)
         place = None
         if tracer.reads is not None:
@@ -394,6 +397,25 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if kind is super:
         return load_above(tracer, site, obj, name)
     return load_instance(tracer, site, obj, kind, name)
+
+
+def asks_users(obj: Any, name: str) -> bool:
+    """Whether a module is asked for a name that it has not, for which it has a ``__getattr__`` that is no library's."""
+    if not issubclass(type(obj), types.ModuleType):
+        return False
+    own = own_dict(obj)
+    if "__getattr__" not in own or name in own or has(type(obj), name):
+        return False
+    getter = own["__getattr__"]
+    return not (
+        type(getter) is types.FunctionType and places.is_library(code_of(getter).co_filename)
+    )
+
+
+def asked(tracer: Tracer, site: Site, module: types.ModuleType, name: str) -> Any:
+    """What the ``__getattr__`` of a module gives for a name that it has not."""
+    noted(tracer, module, name, MISSING, "own")
+    return meaning.calls.call(tracer, site, load(tracer, site, module, "__getattr__"), (name,), {})
 
 
 def has_plain_dict(tracer: Tracer, kind: type) -> bool:
@@ -567,6 +589,8 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         get: Any = object.__getattribute__
         value = meaning.escape.watched(get, (obj, name), {}, site, **how)
         return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
+    if found is MISSING and asks_users(obj, name):
+        return asked(tracer, site, obj, name)
     own = own_dict(obj)
     in_own = type(own) is dict and name in own
     outside = id(obj) in tracer.outside

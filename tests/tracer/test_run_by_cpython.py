@@ -1,6 +1,7 @@
 """Code of the user's that CPython runs by itself: classes that are raised, the names of a module, the body of one."""
 
 import collections
+import types
 import warnings
 
 import numpy as np
@@ -196,3 +197,68 @@ def test_the_call_of_a_metaclass_runs_once_where_objects_are_made_in_c(base):
             found = [value_and_grad(f)(1.0 + k) for k in range(6)]
         assert found == [((1.0 + k) ** 2, 2 * (1.0 + k)) for k in range(6)]
         assert count["made"] == 6
+
+
+def lazy_module(name, getter, kind=types.ModuleType):
+    module = kind(name)
+    module.__getattr__ = getter
+    return module
+
+
+def counted_name(name):
+    count["made"] += 1
+    if name == "nothing":
+        raise AttributeError(name)
+    return 2.0
+
+
+def doubled(name):
+    count["w"] = count["w"] * 2.0
+    return 1.0
+
+
+class OwnKind(types.ModuleType):
+    def __getattr__(self, name):
+        return 7.0
+
+
+COUNTED = lazy_module("counted", counted_name)
+DOUBLED = lazy_module("doubled", doubled)
+WEIGHT = lazy_module("weight", lambda name: count["w"] * 2.0)
+OF_OWN_KIND = lazy_module("own_kind", counted_name, OwnKind)
+
+
+def name_of_module(x):
+    before = count["made"]
+    return x * COUNTED.bias * (count["made"] - before)
+
+
+def name_that_doubles(x):
+    count["w"] = x * 3.0
+    return DOUBLED.bias * count["w"]
+
+
+def name_that_looks(x):
+    count["w"] = x * x
+    return WEIGHT.bias + getattr(WEIGHT, "other")
+
+
+def name_that_is_not_there(x):
+    before = count["made"]
+    known = hasattr(COUNTED, "nothing")
+    return x * (count["made"] - before + known)
+
+
+def name_of_module_of_own_kind(x):
+    return x * OF_OWN_KIND.bias + OF_OWN_KIND.nothing
+
+
+NAMES = [
+    name_of_module, name_that_doubles, name_that_looks, name_that_is_not_there,
+    name_of_module_of_own_kind,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", NAMES)
+def test_the_getattr_of_a_module_is_called_as_the_function_would(f):
+    check_calls(f)
