@@ -26,8 +26,10 @@ from . import (
     patterns,
     protocols,
     renewal,
+    sights,
     stand_ins,
     tracebacks,
+    unannounced,
 )
 from .active import active
 from .border import ATOMS, siblings
@@ -50,6 +52,7 @@ from .slots import double, is_object, is_users_exception, kind_of, plain_of, spe
 from .tails import tail_of
 from .tape import External, FloatOp, Op, Signature, Site
 from .text import PRIVATE, STRINGS, TEXTS, wrapped
+from .through import write_cells
 from .ties import note_identity
 from .unboxing import lower
 from .writers import write_container
@@ -568,18 +571,106 @@ def remove_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str) 
         tracer.reads.problem(f"the global {name} is deleted", site)
 
 
-def importing(site: Site) -> Hook:
-    def hook(_: Any) -> None:
+def importing(site: Site, name: str) -> Hook:
+    def hook(names: Any, level: int) -> None:
         tracer = active.tracer
-        if tracer is not None and tracer.reads is not None:
+        if tracer is None:
+            return
+        if tracer.reads is not None:
             tracer.reads.importing += 1
+        if imports_quietly(sys._getframe(1).f_globals, name, names, level):
+            return
+        if tracer.reads is not None:
+            tracer.reads.problem(f"the import of {name} may run code of the user's", site)
+        tracer.importing = {id(x) for x in [*sys.modules.values()]}
+        unannounced.may_write(tracer, site, __import__, sights.put_outside(tracer))
+        if tracer.cells_known:
+            write_cells(tracer)
 
     return hook
+
+
+def imports_quietly(scope: dict[str, Any], name: str, names: Any, level: int) -> bool:
+    """Whether an import finds what it is for without running any code, or is one of a library known to be harmless."""
+    if type(space_of(scope)["__import__"]) is not BuiltinFunctionType:
+        return False
+    if level:
+        own = str(scope.get("__name__"))
+        package = scope.get("__package__") or (
+            own if "__path__" in scope else own.rpartition(".")[0]
+        )
+        parts = package.split(".")
+        name = ".".join([*parts[: len(parts) - level + 1], *([name] if name else [])])
+    if sights.is_library(name):
+        return True
+    module = sys.modules.get(name)
+    if type(module) is not ModuleType:
+        return False
+    if not names:
+        return True
+    if builtins.any(attributes.asks_users(module, x) for x in ("__path__", *names)):
+        return False
+    is_package = has_own(module, "__path__")  # whose modules are imported for their names
+    return not is_package or builtins.all(
+        has_own(module, x) or f"{name}.{x}" in sys.modules for x in names
+    )
+
+
+def has_imported(tracer: Tracer) -> None:
+    """An import has run code of the user's: what that has changed, or made of what the run has changed, is met anew."""
+    before, tracer.importing = tracer.importing, None
+    assert before is not None
+    renewal.renew(tracer)
+    if not sights.put_outside(tracer):
+        return
+    for module in [*sys.modules.values()]:
+        if id(module) not in before and type(module) is ModuleType:
+            held = own_dict(module)
+            for name, x in [*held.items()]:
+                if isinstance(x, LEFT) and not isinstance(x, bool):
+                    tracer.overlay[id(held), name] = (module, MISSING, None)  # as moved by others
+
+
+# What the body of a module may have computed.
+LEFT = (int, float, complex, np.generic, np.ndarray, list, tuple, dict)
+
+
+class Made:
+    """Holds the name that the ``__getattr__`` of a module has made, to be imported from here."""
+
+
+def import_source(site: Site, name: str) -> Hook:
+    def hook(module: Any) -> Any:
+        tracer = active.tracer
+        source = module
+        if tracer is not None and attributes.asks_users(module, name):
+            source = made_by(tracer, site, module, name)
+        if tracer is not None and tracer.reads is not None:
+            tracer.reads.importing += 1
+        return source
+
+    return hook
+
+
+def made_by(tracer: Tracer, site: Site, module: ModuleType, name: str) -> Any:
+    """What holds the name that a module makes; where it makes none, a module of its name that asks nobody."""
+    try:
+        made = Made()
+        vars(made)[name] = attributes.load(tracer, site, module, name)
+        return made
+    except AttributeError:
+        pass
+    own = own_dict(module)
+    bare = ModuleType(module.__name__)
+    vars(bare).update({x: own[x] for x in ("__spec__", "__file__", "__path__") if x in own})
+    return bare
 
 
 def import_name(site: Site, name: str, last: list[Any]) -> Hook:
     def hook(module: Any) -> Any:
         tracer = active.tracer
+        if tracer is not None and tracer.importing is not None:
+            has_imported(tracer)
         if tracer is not None and tracer.reads is not None:
             last[:] = [module]
             reads = tracer.reads
@@ -600,19 +691,22 @@ def import_name(site: Site, name: str, last: list[Any]) -> Hook:
 
 
 def import_from(site: Site, name: str, last: list[Any]) -> Hook:
-    def hook(value: Any) -> Any:
+    def hook(value: Any, source: Any) -> Any:
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:
             tracer.reads.importing -= 1
-        if tracer is None or tracer.reads is None or not last:
+        if tracer is None or type(source) is Made:
             return value
         if isinstance(value, ModuleType):
-            note_submodule(tracer, site, last, name, value)
+            if tracer.reads is not None and last:
+                note_submodule(tracer, site, last, name, value)
             return value
-        if not has_own(last[0], name):  # its ``__getattr__`` has run, and need not run again
-            tracer.reads.problem(f"{name} is imported, which a module makes when it is asked", site)
+        if not has_own(source, name):  # its ``__getattr__`` has run, and need not run again
+            if tracer.reads is not None:
+                why = f"{name} is imported, which a module makes when it is asked"
+                tracer.reads.problem(why, site)
             return value
-        return attributes.load(tracer, site, last[0], name)
+        return attributes.load(tracer, site, source, name)
 
     return hook
 
@@ -711,6 +805,8 @@ def shared(site: Site) -> Hook:
 def caught(site: Site) -> Hook:
     def hook(error: BaseException) -> None:
         tracer = active.tracer
+        if tracer is not None and tracer.importing is not None:  # the import has failed
+            has_imported(tracer)
         if tracer is not None and tracer.loops is not None:
             tracer.loops.caught(error)
         tracebacks.fold_caught(error)

@@ -46,9 +46,10 @@ The hooks
     global_append(site, name)      h(value) -> value.append, which is called at once
     store_global(site, name)       h(value) -> value
     delete_global(site)            h(name)
-    importing(site)                h(None); a module, or a name of one, is about to be imported
+    importing(site, name)          h(names, level); a module is about to be imported
     import_name(site, name, last)  h(module) -> module; ``last`` is a list to keep it in
-    import_from(site, name, last)  h(value) -> value, an attribute of the module in ``last``
+    import_source(site, name)      h(module) -> what the name is to be imported from in its place
+    import_from(site, name, last)  h(value, source) -> value, an attribute of that; the module is in ``last``
     import_star(site)              h(module) -> module, all of whose names are about to be stored
     shown(site)                    h(value) -> value, which an interactive statement is about to display
     iter(site)                     h(obj) -> iterator; also for ``yield from``
@@ -821,17 +822,22 @@ class Rewriter:
         self.keep(instr)
 
     def import_name(self, instr: Instr) -> None:
-        self.notify(self.hooks.importing(self.site()))
+        """[level, names]"""
+        name = self.name(instr.arg >> current.IMPORT_SHIFT)
+        self.emit(COPY, 2)
+        self.emit(COPY, 2)
+        self.apply(self.hooks.importing(self.site(), name), 2)
+        self.emit(POP_TOP)
         self.keep(instr)
         self.imported: list[Any] = []
-        name = self.name(instr.arg >> current.IMPORT_SHIFT)
         self.apply(self.hooks.import_name(self.site(), name, self.imported), 1)
 
     def import_from(self, instr: Instr) -> None:
-        self.notify(self.hooks.importing(self.site()))
-        self.keep(instr)
         name = self.name(instr.arg)
-        self.apply(self.hooks.import_from(self.site(), name, self.imported), 1)
+        self.emit(COPY, 1)
+        self.apply(self.hooks.import_source(self.site(), name), 1)
+        self.keep(instr)
+        self.apply(self.hooks.import_from(self.site(), name, self.imported), 2)
 
     def import_star(self, instr: Instr) -> None:
         self.apply(self.hooks.import_star(self.site()), 1)

@@ -119,6 +119,8 @@ class Tracer:
         self.put: tuple[int, int, list[Op]] = (0, -1, [])
         # The same by effects alone: how many ops, the latest of them, and the ids of the values.
         self.put_values: tuple[int, Any, set[int]] = (0, None, set())
+        # While an import runs of which the run sees nothing: by id, the modules that were there.
+        self.importing: set[int] | None = None
         self.others_ran = False  # whether code has run of which the run sees nothing
         self.resuming: dict[int, Any] = {}  # id of an iterator that runs code outside as it is: it
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies

@@ -171,9 +171,13 @@ class Transparent:
         self.note("delete_global", site)
         return lambda name: None
 
-    def importing(self, site):
-        self.note("importing", site)
-        return lambda nothing: None
+    def importing(self, site, name):
+        self.note("importing", site, name)
+        return lambda names, level: None
+
+    def import_source(self, site, name):
+        self.note("import_source", site, name)
+        return lambda module: module
 
     def super_attr(self, site, name, given):
         self.note("super_attr", site, name, given)
@@ -185,7 +189,7 @@ class Transparent:
 
     def import_from(self, site, name, last):
         self.note("import_from", site, name)
-        return lambda value: value
+        return lambda value, source: value
 
     def store_global(self, site, name):
         self.note("store_global", site, name)

@@ -1,6 +1,7 @@
 """Code of the user's that CPython runs by itself: classes that are raised, the names of a module, the body of one."""
 
 import collections
+import sys
 import types
 import warnings
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import jit, value_and_grad
+from wengert import NoRuleError, jit, pullback, value_and_grad
 
 count = {"made": 0, "w": 1.0}
 STEP = 1e-6
@@ -262,3 +263,96 @@ NAMES = [
 @pytest.mark.parametrize("f", NAMES)
 def test_the_getattr_of_a_module_is_called_as_the_function_would(f):
     check_calls(f)
+
+
+def imports_a_name(x):
+    before = count["made"]
+    from counted_by_import import bias
+
+    return x * bias * (count["made"] - before)
+
+
+def imports_no_name(x):
+    before = count["made"]
+    try:
+        from counted_by_import import nothing
+    except ImportError as error:
+        nothing = len(str(error))
+    return x * nothing * (count["made"] - before)
+
+
+def imports_a_body(x):
+    before = count["made"]
+    import with_a_body
+
+    return x * (count["made"] - before) * with_a_body.TWO
+
+
+def imports_a_body_that_fails(x):
+    before = count["made"]
+    try:
+        import that_fails  # noqa: F401
+    except ValueError:
+        pass
+    return x * (count["made"] - before)
+
+
+def imports_what_was_doubled(x):
+    count["w"] = x
+    import with_a_body  # noqa: F401
+
+    return x * count["w"]
+
+
+def imports_what_was_computed(x):
+    count["w"] = x
+    from with_a_body import WEIGHT
+
+    return x * WEIGHT
+
+
+BODY = """
+from seen_by_bodies import count
+
+count["made"] += 1
+count["w"] = count["w"] * 2.0
+WEIGHT, TWO = count["w"], 2.0
+"""
+SEEN = types.ModuleType("seen_by_bodies")
+SEEN.count = count
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    (tmp_path / "with_a_body.py").write_text(BODY)
+    (tmp_path / "that_fails.py").write_text(BODY + "raise ValueError\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "counted_by_import", COUNTED)
+    monkeypatch.setitem(sys.modules, "seen_by_bodies", SEEN)
+    yield
+    forget()
+
+
+def forget():
+    sys.modules.pop("with_a_body", None)
+
+
+@pytest.mark.parametrize(
+    "f", [imports_a_name, imports_no_name, imports_a_body, imports_a_body_that_fails]
+)
+def test_what_an_import_runs_is_seen_by_what_comes_after_it(modules, f):
+    check_calls(f, forget)
+
+
+@pytest.mark.parametrize("f", [imports_what_was_doubled, imports_what_was_computed])
+def test_what_an_import_makes_of_traced_values_has_no_derivative(modules, f):
+    for on in (False, True):
+        with jit(on):
+            for x in POINTS:
+                forget()
+                expected = f(x)
+                forget()
+                value, back = pullback(f, x)
+                assert value == expected
+                with pytest.raises(NoRuleError, match="code that is not traced has changed"):
+                    back(1.0)

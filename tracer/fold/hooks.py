@@ -182,8 +182,12 @@ def setattr(site: Site, name: str) -> Hook:
 # Imports
 
 
-def importing(site: Site) -> Hook:
-    return lambda _: imports.begin()
+def importing(site: Site, name: str) -> Hook:
+    return lambda names, level: imports.begin(sys._getframe(1).f_globals, name, names, level)
+
+
+def import_source(site: Site, name: str) -> Hook:
+    return lambda module: imports.source(module, name)
 
 
 def import_name(site: Site, name: str, last: list[Any]) -> Hook:
@@ -191,7 +195,7 @@ def import_name(site: Site, name: str, last: list[Any]) -> Hook:
 
 
 def import_from(site: Site, name: str, last: list[Any]) -> Hook:
-    return lambda found: imports.name(name, found, last)
+    return lambda found, _: imports.name(name, found, last)
 
 
 # Lists, dicts and tuples

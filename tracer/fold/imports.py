@@ -10,14 +10,25 @@ import sys
 import types
 from typing import Any
 
-from ..hooks import space_of
+from ..attributes import asks_users
+from ..hooks import imports_quietly, space_of
 from ..places import is_library
 from .basics import now, refuse
 
 
-def begin() -> None:
-    """A module, or a name of one, is about to be imported: if that raises, the recording ends."""
+def begin(scope: dict[str, Any], name: str, names: Any, level: int) -> None:
+    """A module is about to be imported: if that raises, the recording ends."""
+    if not imports_quietly(scope, name, names, level):
+        refuse(f"the import of {name} may run code of the user's")
     now().importing = True
+
+
+def source(module: Any, name: str) -> Any:
+    """A name of a module is about to be imported."""
+    if asks_users(module, name):
+        refuse(f"{name} is imported, which a module makes when it is asked")
+    now().importing = True
+    return module
 
 
 def module(name: str, found: Any, last: list[Any], scope: dict[str, Any]) -> Any:
