@@ -608,9 +608,13 @@ def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return sorted(dynamic.keys_of(tracer, site, dynamic.of_caller(tracer, site, "dir()")))
     tracer.variables = None
     found = python_special(args[0], "__dir__")
-    if found is MISSING:
+    if found is not MISSING:
+        names = invoke(tracer, site, found, args[0])
+    elif isinstance(args[0], types.ModuleType) and "__dir__" in own_dict(args[0]):
+        names = call(tracer, site, attributes.load(tracer, site, args[0], "__dir__"), (), {})
+    else:
         return escape.watched(dir, (plain_of(args[0]),), {}, site)
-    return sorted(protocols.iterate_object(tracer, site, invoke(tracer, site, found, args[0])))
+    return sorted(protocols.iterate_object(tracer, site, names))
 
 
 @handles(super)

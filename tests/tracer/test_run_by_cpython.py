@@ -254,14 +254,28 @@ def name_of_module_of_own_kind(x):
     return x * OF_OWN_KIND.bias + OF_OWN_KIND.nothing
 
 
+def listed():
+    count["w"] = count["w"] * 2.0
+    return ["b", "a"]
+
+
+COUNTED.__dir__ = listed
+
+
+def names_of_module(x):
+    count["w"] = x * x
+    return len("".join(dir(COUNTED))) * count["w"]
+
+
 NAMES = [
+    names_of_module,
     name_of_module, name_that_doubles, name_that_looks, name_that_is_not_there,
     name_of_module_of_own_kind,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", NAMES)
-def test_the_getattr_of_a_module_is_called_as_the_function_would(f):
+def test_what_a_module_is_asked_by_is_called_as_the_function_would(f):
     check_calls(f)
 
 
