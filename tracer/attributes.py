@@ -870,6 +870,8 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """``obj.name = value``."""
     kind = type(obj)
     if kind is ArrayBox and name in ("real", "imag"):
+        if name == "imag" and obj.value.dtype.kind != "c":
+            setattr(obj.value, name, None)  # raises what plain Python raises
         part = load_box(tracer, site, obj, name)
         protocols.set_item(tracer, site, part, Ellipsis, value)
         return

@@ -170,6 +170,9 @@ v.flat[:2] = complex(x, 1.0)
 v.flat[0] = [x, x]
 v.flat[9] = x
 v.flat = complex(x, 1.0)
+v.imag = x
+v.imag = [1.0, 2.0]
+try: v.imag = x; except TypeError as e: z = x * len(str(e))
 """
 
 
