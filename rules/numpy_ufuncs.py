@@ -52,7 +52,8 @@ def share(x: Any, y: Any, z: Any) -> Any:
 def weight(x: Any, z: Any) -> Any:
     """``exp(x - z)``, and 0 for ``x`` = -inf, also where ``z`` is -inf."""
     with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(x), 0, np.exp(np.subtract(x, z)))[()]
+        # Not np.isneginf(x), which takes no integer of more than 64 bits.
+        return np.where(np.equal(x, -np.inf), 0, np.exp(np.subtract(x, z)))[()]
 
 
 def sinc_derivative(n: int, x: Any) -> Any:

@@ -240,3 +240,11 @@ def test_higher_derivatives_of_sinc():
         h = 1e-3
         numeric = (grad(grad(np.sinc))(x + h) - grad(grad(np.sinc))(x - h)) / (2 * h)
         assert third(x) == pytest.approx(numeric, rel=1e-4)
+
+
+@pytest.mark.parametrize("f", [np.logaddexp, np.logaddexp2, np.hypot, np.maximum, np.arctan2])
+@pytest.mark.parametrize("big", [10**30, -(10**30), 2**64])
+def test_integers_of_more_than_64_bits(f, big):
+    assert grad(lambda x: f(x, big))(0.5) == pytest.approx(grad(lambda x: f(x, float(big)))(0.5))
+    second = grad(lambda x: f(0.5, x))
+    assert second(big) == pytest.approx(second(float(big)))
