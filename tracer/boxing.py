@@ -314,6 +314,8 @@ def admit(
         return box, Leaf(box.op, value)
     if is_container(value):
         return admit_container(tracer, value, name, role, place, seal)
+    if isinstance(value, BaseException):
+        thrown.note(tracer, value)
     if role != "outside":
         note_access(tracer, kind)
     if role == "outside":
@@ -336,8 +338,6 @@ def admit(
         if type(value) is np.ndarray and value.dtype.kind == "O":
             for x in filter(is_traced_array, value.flat):  # which C code may take out of it
                 enter(tracer, x, f"an element of {name}")
-    if isinstance(value, BaseException):
-        thrown.note(tracer, value)
     if role == "outside" and isinstance(value, BaseException):
         tracer.outside[id(value)] = value
         return value, FIXED

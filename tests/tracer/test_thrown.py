@@ -170,3 +170,20 @@ def test_the_traceback_grows_at_each_call(mode):
     ERRORS[:] = [LookupError("kept")]
     df = value_and_grad(in_a_list)
     assert [df(1.5) for _ in range(8)] == [(1.5 * i, i) for i in range(1, 9)]
+
+
+def test_it_may_be_an_argument(mode):
+    def f(x, error):
+        try:
+            try:
+                raise KeyError(x)
+            except KeyError:
+                raise error  # noqa: B904
+        except LookupError:
+            return x * x
+
+    error, df = LookupError("given"), grad(f)
+    for x in (1.5, 2.5, 3.5, 4.5, 5.5, 6.5):
+        assert df(x, error) == 2 * x
+        assert type(error.__context__.args[0]) is float
+        assert error.__context__.args == (x,)
