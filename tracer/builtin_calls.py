@@ -411,6 +411,13 @@ def _next(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         raise
 
 
+@handles(collections.deque.rotate)
+def _rotate(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if len(args) == 2 and is_object(args[1]):
+        args = (args[0], protocols.position(tracer, site, args[1]))
+    return structural(tracer, site, collections.deque.rotate, args, kwargs)
+
+
 @handles(types.GeneratorType.throw)
 def _throw(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     """A class of the user's is called here, for C code would do so unseen."""

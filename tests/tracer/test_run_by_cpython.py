@@ -370,3 +370,23 @@ def test_what_an_import_makes_of_traced_values_has_no_derivative(modules, f):
                 assert value == expected
                 with pytest.raises(NoRuleError, match="code that is not traced has changed"):
                     back(1.0)
+
+
+class Place:
+    def __index__(self):
+        count["w"] = count["w"] * 2.0
+        return 1
+
+
+PLACE = Place()
+
+
+def rotated(x):
+    count["w"] = x * x
+    queue = collections.deque([1.0, x])
+    queue.rotate(PLACE)
+    return queue[0] * count["w"]
+
+
+def test_the_index_of_an_object_is_asked_as_the_function_would():
+    check_calls(rotated)
