@@ -319,6 +319,27 @@ def test_cotangents_of_other_kinds() -> None:
         back(1.0)
 
 
+def test_cotangents_of_other_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of NumPy's, and integers, as of any result of plain code."""
+    rng = random.Random(9)
+    for f, dy in (
+        (a_list, [np.float64(0.5), 2, -1.0]),
+        (a_tuple, (3, np.float64(0.25))),
+        (nested, None),
+    ):
+        for _ in range(12):
+            args = drawn(rng)
+            value, back = pullback(f, *args)
+        assert type(back) is Deferred
+        with jit(False):
+            _, flat = pullback(f, *args)
+        close(back(dy), flat(dy))
+        with monkeypatch.context() as patch:
+            if dy is not None:
+                patch.setattr(Deferred, "done", property(lambda _: pytest.fail("its tape")))
+            back(dy)
+
+
 def test_gradients_and_cotangents_are_the_callers() -> None:
     def f(x: np.ndarray) -> np.ndarray:
         t = x

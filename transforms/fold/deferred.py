@@ -42,6 +42,8 @@ class Several(NamedTuple):
 
 SEVERAL = {PULLBACK: Several(DEFERRED, math.inf)}  # by the format that is for one number
 ROWS: set[str] = set()  # the formats for which a row is computed for each number
+REALS = (float, np.float64)
+EXACT = 2**53  # up to which integers are floats
 ATOMS = (float, int, str, bool, np.float64, np.float32, np.int64, np.bool_)
 
 
@@ -146,14 +148,22 @@ def fits(value: Any, dy: Any, seeds: list[Any]) -> bool:
         if type(dy) is not tuple or len(dy) != len(value):
             return False
         return all(fits(x, d, seeds) for x, d in zip(value, dy, strict=True))
-    seeds.append(dy)
-    if kind is list:
-        return type(dy) is list and len(dy) == len(value) and all(map(is_finite_float, dy))
     if kind is np.ndarray:
+        seeds.append(dy)
         same = type(dy) is np.ndarray and dy.dtype == value.dtype and dy.shape == value.shape
         return same and bool(np.isfinite(dy).all())
-    return is_finite_float(dy)
+    if kind is list:
+        if type(dy) is not list or len(dy) != len(value) or not all(map(is_finite_number, dy)):
+            return False
+        seeds.append([*map(float, dy)])
+        return True
+    if is_finite_number(dy):
+        seeds.append(float(dy))
+        return True
+    return False
 
 
-def is_finite_float(x: Any) -> bool:
-    return type(x) is float and math.isfinite(x)
+def is_finite_number(x: Any) -> bool:
+    if type(x) is int:
+        return abs(x) < EXACT
+    return is_one_of(type(x), REALS) and math.isfinite(x)
