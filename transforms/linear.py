@@ -356,6 +356,11 @@ class SteepSeveral(Steep):
         self.tracer = None
         self.functions = {}
 
+    @property
+    def before(self) -> Any:
+        """What `Deferred.gives_what` looks at."""
+        return self.several.before
+
     def along(self, tangents: tuple[Any, ...]) -> Any:
         return along_several(self.value, self.several.row, tangents)
 

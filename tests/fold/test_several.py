@@ -172,6 +172,27 @@ def test_along_a_direction(f: Callable[..., Any]) -> None:
     assert len(hits) == 2 and min(hits) > 15
 
 
+def test_a_tangent_that_is_not_finite_or_of_another_kind() -> None:
+    rng = random.Random(10)
+    for _ in range(15):
+        args = drawn(rng)
+        _, along = linearize(a_tuple, *args)
+    assert "Several" in type(along).__name__
+    with jit(False):
+        _, flat = linearize(a_tuple, *args)
+    for tangents in ((math.inf, 1.0), (np.float32(0.5), 2), (None, 1.0), (True, 0.0)):
+        outcomes = []
+        for ask in (along, flat):
+            try:
+                outcomes.append(ask(*tangents))
+            except WengertError as error:
+                outcomes.append(str(error))
+        if isinstance(outcomes[1], str) or not np.isfinite(outcomes[1]).all():
+            assert repr(outcomes[0]) == repr(outcomes[1])
+        else:
+            close(outcomes[0], outcomes[1])
+
+
 def test_jacobians_by_differences() -> None:
     rng = random.Random(4)
     slope = jacobian(an_array, (0, 1))
@@ -266,6 +287,26 @@ def test_a_view_is_given_and_its_array_written_to() -> None:
     value, back, flat, _ = warmed(f, 1)
     dy = np.array([1.0, -2.0])
     value.base[:] = 0.0
+    close(back(dy), flat(dy))
+
+
+def test_an_aux_is_written_to() -> None:
+    def f(x: np.ndarray) -> tuple[Any, Any]:
+        t = np.exp(-x)
+        while t.sum() < 20.0:
+            t = t * 1.5 if t.sum() < 5.0 else np.exp(t * 0.5)
+        return np.sin(t), [{"t": t}, t[1:]]
+
+    rng = np.random.default_rng(1)
+    for _ in range(15):
+        x = rng.uniform(0.1, 2.0, 3)
+        value, back, aux = pullback(f, x, has_aux=True)
+    assert type(back) is Deferred
+    with jit(False):
+        _, flat, _ = pullback(f, x, has_aux=True)
+    dy = np.array([1.0, -2.0, 0.5])
+    close(back(dy), flat(dy))
+    aux[0]["t"][:] = 0.0
     close(back(dy), flat(dy))
 
 

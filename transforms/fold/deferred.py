@@ -29,7 +29,8 @@ from .structured import must_have_gradients, numbers
 
 # The format of what a program gives for `pullback` where a call gives several numbers.
 DEFERRED = (
-    "({value}, {deferred}(self.f, {program}, ({given}), {main}, {back}, {drawn}, ({outside})))"
+    "({value}, "
+    "{deferred}(self.f, {program}, ({given}), ({main}, {aux}), {back}, {drawn}, ({outside})))"
 )
 
 
@@ -55,7 +56,7 @@ class Deferred(Multiplied):
         f: Any,
         program: Program,
         args: tuple[Any, ...],
-        value: Any,
+        results: tuple[Any, Any],
         back: Callable[..., tuple[Any, ...]],
         drawn: Sequence[Any],
         outside: tuple[Any, ...],
@@ -63,11 +64,11 @@ class Deferred(Multiplied):
         must_have_gradients(args)  # of others no copy can be made
         must_be_plain(outside)
         args = tuple([x for x in args if x is not MISSING])
-        held = (args, outside, value, [*owners(value)])
+        held = (args, outside, results, [*owners(results)])
         self.f = f
         self.program = program
         self.held, self.before = held, taken(held)
-        self.args, self.value = self.before[0], self.before[2]
+        self.args, (self.value, _) = self.before[0], self.before[2]
         self.back = back
         self.drawn = drawn
         self.lock = threading.Lock()  # the reverse part has variables that its calls share
@@ -92,7 +93,7 @@ class Deferred(Multiplied):
         return found if all(map(is_finite, numbers(found))) else None
 
     def gives_what(self, other: Any) -> bool:
-        return is_same(other.before[1:], self.before[1:])  # what was read outside, and the value
+        return is_same(other.before[1:], self.before[1:])  # what was read outside, and the results
 
 
 intrinsic(Deferred.__call__)
@@ -110,9 +111,9 @@ def must_be_plain(x: Any) -> None:
 
 
 def owners(x: Any) -> Iterator[Any]:
-    """The arrays of which those in a result are views."""
-    if type(x) is tuple:
-        for y in x:
+    """The arrays of which those in results are views."""
+    if type(x) is tuple or type(x) is list or type(x) is dict:
+        for y in x.values() if type(x) is dict else x:
             yield from owners(y)
     elif type(x) is np.ndarray and x.base is not None:
         while type(x.base) is np.ndarray:
