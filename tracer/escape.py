@@ -140,8 +140,8 @@ def watched(
     So do other ``members`` of the classes, the ``callbacks``, which are called with what was made of the ops in
     ``sources``, and the ``kept`` functions.
     Whatever Python code it runs all the same, and with a box, is an error; so is a kept function that such code calls.
-    Where a run is recorded, the methods of what comes out of generators make a detour as well, when the function asks
-    for it: what they read is guarded.
+    The methods of what comes out of generators make a detour as well, when the function asks for it; where a run is
+    recorded, so do those of what callbacks give: what they read is guarded.
     """
     tracer = active.tracer
     makers = making.called(fn, args)
@@ -152,8 +152,9 @@ def watched(
     classes = [] if closed else classes_in(given, 3)
     if (cls := making.filled(fn)) is not None:
         classes = [*classes, cls]
-    late = tracer is not None and tracer.reads is not None and comes_late(fn, given)
-    if not (classes or callbacks or members or kept or late or makers) or tracer is None:
+    late = tracer is not None and comes_late(fn, given)
+    asks = classes or callbacks or members or kept or makers
+    if not (asks or late) or tracer is None:
         return plainly(fn, args, kwargs, seen)
     watch = Watch(tracer, fn, site, sources or [], late)
     tracer.watches.append(watch)
@@ -162,7 +163,8 @@ def watched(
         detours.take(map(Callback, callbacks), watch.taken)
         detours.take(map(Callback, kept), watch.kept)
         detours.take(map(Detour, (*makers, *members)), watch.taken)
-        if late or watch.kept or carries(tracer, (*given, *classes)):
+        records = late and tracer.reads is not None
+        if records or watch.kept or (asks and carries(tracer, (*given, *classes))):
             watch.begin()
         result = plainly(fn, args, kwargs, seen)
     except Exception as error:
@@ -176,6 +178,14 @@ def watched(
         tracer.watches.pop()
     watch.check()
     return result
+
+
+def met(value: Any) -> Any:
+    """What a generator is about to give, maybe to a C function that runs."""
+    tracer = active.tracer
+    if tracer is not None and tracer.watches:
+        tracer.watches[-1].meet(value)
+    return value
 
 
 class Watch:

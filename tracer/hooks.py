@@ -38,7 +38,7 @@ from .boxing import enter
 from .cycles import Loop
 from .depth import depth
 from .effects import effect
-from .escape import watched
+from .escape import met, watched
 from .frames import MUTABLE
 from .kinds import are_one_of, has, has_own, is_one_of, isinstance, own_dict
 from .origins import joined
@@ -895,6 +895,13 @@ def match_length(site: Site) -> Hook:
         return patterns.length(active.tracer, site, subject)
 
     return hook
+
+
+sees_items = True  # of generators, for C code may ask something of them
+
+
+def yields(site: Site) -> Hook:
+    return met
 
 
 def unpack(site: Site) -> Hook:

@@ -102,6 +102,7 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
                                    argument of a call gives a value: it runs at once and collects them all
     give(site)                     h(value) -> None, of ``yield``; where ``hooks.runs_generators`` is True, for then the
                                    twin of a generator function is a function that runs at once
+    yields(site)                   h(value) -> value, which is about to be yielded; where ``hooks.sees_items`` is True
     give_all(site)                 h(obj) -> an iterator that gives nothing, of ``yield from``
     collected(site)                h(list) -> what stands for that generator expression in the call
     lazily(site)                   h(list) -> list, in which such a generator expression is about to collect for a call
@@ -199,6 +200,7 @@ CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
 LOAD_CONST, LOAD_GLOBAL = opmap["LOAD_CONST"], opmap["LOAD_GLOBAL"]
 COPY, POP_TOP, SWAP = opmap["COPY"], opmap["POP_TOP"], opmap["SWAP"]
 PUSH_NULL, RESUME = opmap["PUSH_NULL"], opmap["RESUME"]
+YIELD_VALUE = opmap["YIELD_VALUE"]
 LOAD_FAST = opmap.get("LOAD_FAST_CHECK", opmap["LOAD_FAST"])
 LOAD_DEREF, STORE_DEREF = opmap["LOAD_DEREF"], opmap["STORE_DEREF"]
 NOP, STORE_FAST, UNPACK_SEQUENCE = opmap["NOP"], opmap["STORE_FAST"], opmap["UNPACK_SEQUENCE"]
@@ -381,6 +383,7 @@ class Rewriter:
         self.code = code
         self.lazily = lazily
         self.at_once = COLLECTED if collects else GIVING if runs else {}
+        self.sees = not self.at_once and builtins.getattr(hooks, "sees_items", False) is True
         self.hooks = hooks
         self.executed = executed
         self.out = Assembler(code)
@@ -446,6 +449,8 @@ class Rewriter:
             handler = HANDLERS[instr.op]
             if instr.op in self.at_once:
                 self.at_once[instr.op](self, instr)
+            elif self.sees and instr.op == YIELD_VALUE:
+                self.see(instr)
             elif self.folds and instr.op in FOLDED:
                 FOLDED[instr.op](self, instr)
             elif handler is None:
@@ -1207,6 +1212,10 @@ class Rewriter:
 
     def give(self, instr: Instr) -> None:
         self.apply(self.hooks.give(self.site()), 1)
+
+    def see(self, instr: Instr) -> None:
+        self.apply(self.hooks.yields(self.site()), 1)
+        self.keep(instr)
 
     def give_all(self, instr: Instr) -> None:
         self.apply(self.hooks.give_all(self.site()), 1)

@@ -361,3 +361,59 @@ def test_a_list_that_others_remove_traced_values_from():
     steps = forgetting()
     with pytest.raises(TraceError, match="removes or moves elements of LOG"):
         value_and_grad(lambda x: f(x, steps))(1.5)
+
+
+COUNTS = {}
+
+
+def count():
+    COUNTS["steps"] = COUNTS.get("steps", 0) + 1
+
+
+class Counted:
+    def __hash__(self):
+        count()
+        return 3
+
+    def __eq__(self, other):
+        return self is other
+
+    def __bool__(self):
+        count()
+        return True
+
+    def __len__(self):
+        count()
+        return 2
+
+    def __iter__(self):
+        count()
+        return iter((1.0, 2.0))
+
+
+def counted():
+    for _ in range(3):
+        count()
+        yield Counted()
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize(
+    "take",
+    [
+        all, any, dict.fromkeys, lambda items: set().update(items), lambda items: {1}.union(items),
+        lambda items: list(itertools.starmap(max, items)), lambda items: dict(zip(items, "abc", strict=False)),
+        lambda items: collections.Counter(items), lambda items: [*itertools.chain.from_iterable(items)],
+    ],
+)  # fmt: skip
+def test_what_a_generator_and_the_methods_of_its_items_change_by_turns(take, on):
+    def f(x):
+        COUNTS.clear()
+        take(counted())
+        return x * COUNTS["steps"]
+
+    plain, counts = f(1.5), {**COUNTS}
+    at = value_and_grad(f)
+    with jit(on):
+        for _ in range(4):
+            assert (at(1.5), COUNTS) == ((plain, counts["steps"]), counts)
