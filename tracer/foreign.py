@@ -23,7 +23,7 @@ from ..rules import registry
 from . import meaning, memos, operators, stand_ins
 from .border import is_iterator
 from .box import BOXES, ArrayBox, Box
-from .escape import watched
+from .escape import met, watched
 from .handlers import handlers
 from .kinds import attribute, is_one_of, isinstance
 from .making import note_making
@@ -187,6 +187,11 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
 def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a C callable on boxes; functions that it calls back are traced, and so are user's iterators."""
     known = hashable(fn)
+
+    def hashed_next(x: Any) -> Any:
+        compared(tracer, x)
+        return met(x)
+
     if isinstance(fn, type) and issubclass(fn, LIMITED):
         args = (*args[:1], *map(limit_of, args[1:]))
         kwargs = {name: limit_of(x) for name, x in kwargs.items()}
@@ -250,8 +255,9 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             values: Any = args[-1]
             if name == "join":  # which asks only the iterator how many they will be
                 values = joinable(fn, args)
-            elif fn is not sorted:  # a set does not ask, and neither does a deque
-                values = deque(values)
+            elif fn is not sorted and not is_one_of(type(values), (list, tuple)):
+                # Each is hashed before the next is asked for.
+                return watched(fn, (*args[:-1], map(hashed_next, values)), kwargs, site)
             args = (*args[:-1], list(values))
     if (name in INDEXING or name in SEARCHING) and any(map(is_no_index, args)):
         args = with_plain_indices(name, owner, args)

@@ -861,6 +861,8 @@ TAKEN_ONE_BY_ONE = {
     "fromiter of what fails": kept_going(lambda x: np.fromiter(growing(np.array(x), True), float)),
     "fromiter of too few": kept_going(lambda x: np.fromiter(growing(np.array(x)), float, 7)),
     "fmean of what fails": kept_going(lambda x: statistics.fmean(growing(np.array(x), True))),
+    "set of what fails": kept_going(lambda x: set(map(lambda k: log.append(k) or k, [x, 2, [], 3]))),
+    "frozenset of what fails": kept_going(lambda x: frozenset(v for v in growing(np.array(x)))),
     "fmean": lambda x: statistics.fmean(growing(np.array(x))),
 }  # fmt: skip
 if sys.version_info >= (3, 12):

@@ -401,7 +401,7 @@ def counted():
 @pytest.mark.parametrize(
     "take",
     [
-        all, any, dict.fromkeys, lambda items: set().update(items), lambda items: {1}.union(items),
+        all, any, set, frozenset, dict.fromkeys, lambda items: set().update(items), lambda items: {1}.union(items),
         lambda items: list(itertools.starmap(max, items)), lambda items: dict(zip(items, "abc", strict=False)),
         lambda items: collections.Counter(items), lambda items: [*itertools.chain.from_iterable(items)],
     ],
