@@ -248,3 +248,42 @@ def test_arrays_apart_by_the_names_of_attributes() -> None:
             np.testing.assert_allclose(slope, both(p, 3 + i % 7)[1], rtol=1e-9)
     (entry,) = cache.entries.values()
     assert entry.folding.why is None and entry.hits > 5, entry.folding.why
+
+
+def test_a_solver_that_is_asked_at_times() -> None:
+    """As data are fitted: ``t_eval`` is an array, from outside or made by the function."""
+    integrate = pytest.importorskip("scipy.integrate")
+    times = np.linspace(0.0, 1.0, 5)
+
+    def solved(a: float, b: float, own: int) -> float:
+        asked = np.linspace(0.0, 1.0, 6) if own else times
+        found = integrate.solve_ivp(
+            pendulum, (0.0, 1.0), np.array([1.0, 0.0]), args=(a, b), rtol=1e-3, t_eval=asked
+        )
+        return float((found.y[0] * np.cos(found.t)).sum())
+
+    both, rng = value_and_grad(solved, argnums=(0, 1)), random.Random(4)
+    for i in range(12):
+        args = rng.uniform(0.5, 4.0), rng.uniform(0.0, 0.5), i % 2
+        value, slopes = both(*args)
+        assert_same(value, solved(*args))
+        with jit(False):
+            assert slopes == pytest.approx(both(*args)[1], rel=1e-8)
+    (entry,) = cache.entries.values()
+    assert entry.folding.why is None and entry.hits >= 6, entry.folding.why
+
+
+def test_differences_of_arrays() -> None:
+    def f(x: Any, n: int) -> float:
+        for _ in range(n):
+            x = np.diff(x) if len(x) % 2 else np.diff(x) * 0.5
+        return float(np.sum(x * x))
+
+    both, rng = value_and_grad(f), np.random.default_rng(5)
+    for i in range(14):
+        x = rng.normal(size=(3, 9)) if i % 3 == 0 else rng.normal(size=9)
+        value, slope = both(x, i % 4)
+        assert_same(value, f(x, i % 4))
+        with jit(False):
+            np.testing.assert_allclose(slope, both(x, i % 4)[1], rtol=1e-9, atol=1e-12)
+    assert any(entry.folding.programs for entry in cache.entries.values())

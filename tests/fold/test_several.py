@@ -154,6 +154,30 @@ def test_jacobians(f: Callable[..., Any], argnums: Any) -> None:
     assert entry.hits > 15 and entry.folding.programs
 
 
+@pytest.mark.parametrize("kind", [float, np.float64, np.array, np.float32])
+def test_types_of_blocks(kind: Callable[[float], Any]) -> None:
+    """Of numbers of Python's and NumPy's, and arrays without axes, in the result and in the arguments."""
+
+    def one(x: Any, n: int) -> Any:
+        for _ in range(n):
+            x = x * 0.5 if x > 1.0 else x + 0.25
+        return np.sin(x)
+
+    def two(x: Any, n: int) -> Any:
+        return one(x, n), np.asarray(one(x, n))
+
+    def python(x: Any, n: int) -> Any:
+        return float(one(x, n)), x * 1.0
+
+    for f in (one, two, python):
+        rows = jacobian(f)
+        for i in range(14):
+            x, n = kind(0.3 + 0.2 * i), i % 5
+            with jit(False):
+                expected = rows(x, n)
+            close(rows(x, n), expected)
+
+
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_along_a_direction(f: Callable[..., Any]) -> None:
     rng = random.Random(3)

@@ -915,7 +915,8 @@ def arguments(x):
 def test_what_is_made_anew_is_no_view(fn):
     floats = np.arange(4.0).reshape(2, 2) + np.eye(2)
     tried = 0
-    for x, args in ((x, args) for x in (floats, floats.astype(int)) for args in arguments(x)):
+    tried_on = (floats, floats.astype(int), np.arange(4.0))
+    for x, args in ((x, args) for x in tried_on for args in arguments(x)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

@@ -549,9 +549,14 @@ def norm(x):  # type: ignore[no-untyped-def]
     return np.sqrt(x.dot(x))
 
 
+def differences(a):  # type: ignore[no-untyped-def]
+    """``np.diff(a)``."""
+    return a[..., 1:] - a[..., :-1]
+
+
 def of_arrays(fn: Any) -> Callable[..., Any] | None:
     """The Python function that does what one of NumPy's does with a single argument."""
-    return norm if fn is np.linalg.norm else None
+    return norm if fn is np.linalg.norm else differences if fn is np.diff else None
 
 
 def in_python(name: str, in_c: str) -> types.ModuleType | None:

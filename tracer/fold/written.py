@@ -42,13 +42,15 @@ from .region import (
 )
 
 EMPTY = (np.empty, np.empty_like)  # what is made to be written to
-METHODS = "copy sum mean max min prod var std dot argmax argmin cumsum any all clip repeat"
+METHODS = "copy sum mean max min prod var std dot argmax argmin argsort cumsum cumprod searchsorted any all clip repeat"
 ANEW = frozenset((
     *EMPTY, np.zeros, np.ones, np.full, np.zeros_like, np.ones_like, np.full_like, np.copy, np.array, np.arange,
     np.linspace, np.eye, np.concatenate, np.stack, np.vstack, np.hstack, np.sum, np.mean, np.max, np.min, np.amax,
     np.amin, np.prod, np.var, np.std, np.dot, np.vdot, np.inner, np.outer, np.cumsum, np.where, np.roll, np.sort,
     np.clip, np.tile, np.repeat, np.argmax, np.argmin, np.count_nonzero, np.any, np.all, np.size, np.ndim, np.shape,
     np.allclose, np.array_equal, np.linalg.solve, np.linalg.inv, np.linalg.det, len, abs,
+    np.searchsorted, np.digitize, np.argsort, np.flatnonzero, np.cumprod, np.median, np.kron,
+    np.convolve, np.append, np.isclose, np.triu, np.tril, np.linalg.norm,
     *[getattr(np.ndarray, name) for name in METHODS.split()],
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
     operator.matmul, operator.neg, operator.pos, operator.abs, operator.lt, operator.le, operator.gt, operator.ge,

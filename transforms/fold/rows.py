@@ -31,9 +31,9 @@ def jacobian_of(value: Any, back: Back, single: bool) -> Any:
     )
 
 
-def gradient_of(gradients: tuple[Any, ...], single: bool) -> Any:
+def gradient_of(value: Any, gradients: tuple[Any, ...], single: bool) -> Any:
     """The same of one number."""
-    return gradients[0] if single else gradients
+    return block([gradients[0] if single else gradients], value)
 
 
 def along_several(value: Any, back: Back, tangents: Any) -> Any:
@@ -107,9 +107,10 @@ def block(rows: list[Any], leaf: Any) -> Any:
         return {key: block([row[key] for row in rows], leaf) for key in x}
     if kind is not float and (kind not in (np.ndarray, np.float64) or x.dtype != FLOAT):
         raise Miss
-    if type(leaf) is np.ndarray:
-        return np.array(rows).reshape(leaf.shape + np.shape(x))
-    return np.float64(x) if kind is float and type(leaf) is np.float64 else x
+    shape = np.shape(leaf) + np.shape(x)
+    if shape:
+        return np.array(rows).reshape(shape) if type(leaf) is np.ndarray else x
+    return x if kind is float is type(leaf) else np.float64(x)
 
 
 MAKERS.update(jacobian_of=jacobian_of, gradient_of=gradient_of, along_several=along_several)
@@ -118,10 +119,10 @@ JACOBIANS = {
     (single, aux): f"({text}, {{aux}})" if aux else text
     for single in (False, True)
     for aux in (False, True)
-    for text in [f"{{gradient_of}}(({{gradients}}), {single})"]
+    for text in [f"{{gradient_of}}({{main}}, ({{gradients}}), {single})"]
 }
 for _one in (*JACOBIANS.values(), ALONG, ALONG_AUX):
-    _form = _one.replace("gradient_of}(({gradients})", "jacobian_of}({main}, {back}")
+    _form = _one.replace("gradient_of}({main}, ({gradients})", "jacobian_of}({main}, {back}")
     _form = _form.replace("along}", "along_several}").replace("({gradients})", "{back}")
     SEVERAL[_one] = Several(_form, MOST)
 ROWS.update(JACOBIANS.values(), (ALONG, ALONG_AUX))

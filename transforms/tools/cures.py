@@ -121,7 +121,7 @@ CURES: tuple[tuple[str, str], ...] = (
     (r"NumPy may warn", "compute the constant once, outside of the function"),
     (r"a record is logged", AFTERWARDS),
     (
-        r"is imported|are imported|import failed|^the import of",
+        r"is imported|are imported|import failed|the import of",
         "import at the top of the module, not inside of the function",
     ),
     (
