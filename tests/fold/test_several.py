@@ -546,6 +546,31 @@ def test_tuples_from_outside_are_themselves() -> None:
         assert pullback(constant, x, n, pair)[0] is constant(x, n, pair)
 
 
+def test_constant_tuples_among_others() -> None:
+    def f(x: float, n: int) -> Any:
+        t, u = 1.0, 2.0
+        for _ in range(n):
+            t, u = (t * x, u + x) if t < 3.0 else (t - x, u)
+        return [t, (1.0, 2.0)][0], ((0.5, 0.25) if n else (0.5, 0.125))
+
+    def kept(x: float, n: int) -> Any:
+        known = (3, 4)
+        t = x
+        for _ in range(n):
+            t = t * x if t < 3.0 else t - x
+        return t * x, known
+
+    def aux(x: float, n: int) -> Any:
+        value, given = kept(x, n)
+        return value, {"given": given}
+
+    for i in range(16):
+        args = 0.4 + 0.1 * i, i % 5
+        assert pullback(f, *args)[0][1] is f(*args)[1]
+        assert pullback(kept, *args, has_aux=True)[2] is kept(*args)[1]
+        assert pullback(aux, *args, has_aux=True)[2]["given"] is kept(*args)[1]
+
+
 def test_rows_that_are_too_many_are_traced() -> None:
     def f(x: float, n: int) -> list[float]:
         found = [x]

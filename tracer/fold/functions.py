@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import heapq
+import types
+from itertools import pairwise
 from typing import Any
 
 from ...rules import registry
@@ -16,6 +20,11 @@ from .region import FLOATS
 
 # The module of long functions that are called at many places: written there, they would make most of a program.
 SHARED = heapq.__file__
+# What a constant tuple is gone after; those in it may live on.
+TAKEN_APART = (
+    "UNPACK_SEQUENCE CALL CALL_KW CALL_FUNCTION_KW KW_NAMES PRECALL BINARY_SUBSCR BINARY_OP GET_ITER CONTAINS_OP "
+    "BUILD_CONST_KEY_MAP LIST_EXTEND SET_UPDATE IMPORT_NAME MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE FORMAT_VALUE"
+).split()
 PASSING = {
     equivalents.shared: "equal numbers share the slope of max or min",
     equivalents.uncompared: "deques or defaultdicts are compared",
@@ -45,9 +54,27 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
         return refuse(f"{fn.__name__} calls itself with keywords")
     if lacks(fn, args, kwargs):  # which a default might give one day
         return refuse(f"{fn.__name__} is called without an argument that it needs")
+    recorder.tuples.update(constant_tuples(code))
     twin = twin_of(recorder, fn)
     shared = not kwargs and code.co_filename == SHARED
     return recorder.call(key, twin, lambda *given: twin(*given, **kwargs), args, shared)
+
+
+@functools.lru_cache(1000)
+def constant_tuples(code: types.CodeType) -> frozenset[int]:
+    """How long the constant tuples are that a function may put into variables and containers, or give back."""
+    todo = [x for x in code.co_consts if type(x) is tuple and x]
+    if not todo:
+        return frozenset()
+    steps = [x for x in dis.get_instructions(code) if x.opname not in ("CACHE", "EXTENDED_ARG")]
+    kept = {id(a.argval) for a, b in pairwise(steps) if b.opname not in TAKEN_APART}
+    kept |= {id(x.argval) for x in steps if x.opname == "RETURN_CONST"}
+    found = {len(x) for x in todo if id(x) in kept}
+    while todo:
+        inner = [y for y in todo.pop() if type(y) is tuple and y]
+        found.update(map(len, inner))
+        todo += inner
+    return frozenset(found)
 
 
 def lacks(fn: Any, args: Any, kwargs: Any) -> bool:
