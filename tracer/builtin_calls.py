@@ -778,6 +778,9 @@ def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return call(tracer, site, fn, given, options)
 
     given = plain_of(kwargs["metaclass"]) if "metaclass" in kwargs else MISSING
+    for base in args[2:]:  # which may be asked for others at the next call
+        if not isinstance(base, type):
+            attributes.note_member(tracer, type(base), "__mro_entries__")
     variables = functools.partial(dynamic.body_variables, tracer)
     kwargs = {**kwargs, "metaclass": Metaclass(given, run, variables)}
     made = builtins.__build_class__(*map(plain_of, args), **kwargs)

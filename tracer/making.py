@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from .attributes import note_member
 from .detours import code_of
 from .kinds import MISSING, flags_of, isinstance, mro_of, static
 from .places import LIBRARY
@@ -28,6 +29,12 @@ def note_making(tracer: Tracer, site: Site, made: Any, bases: Any = ()) -> None:
         return
     if runs_code(made) or not all(isinstance(x, type) for x in bases):
         reads.problem(f"making the class {getattr(made, '__name__', made)} calls Python code", site)
+    elif isinstance(made, type):
+        asked = [(base, "__init_subclass__") for base in made.__bases__]
+        asked += [(type(x), "__set_name__") for x in [*vars(made).values()]]
+        for kind, name in asked:  # which may have one at the next call
+            if id(kind) not in tracer.classes:
+                note_member(tracer, kind, name)
 
 
 class Metaclass:

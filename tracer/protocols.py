@@ -896,7 +896,7 @@ INDEXED = (list, tuple, str, bytes, bytearray, range, deque, memoryview, array.a
 
 def of_class(tracer: Tracer, site: Site, cls: type, key: Any) -> Any:
     """``cls[key]``."""
-    found = static(cls, "__class_getitem__")
+    found = meaning.attributes.note_member(tracer, cls, "__class_getitem__")
     if found is MISSING or not is_python(found):
         return cls[key]  # type: ignore[index]  # which only keeps it
     return meaning.calls.call(tracer, site, cls.__class_getitem__, (key,), {})  # type: ignore[attr-defined]

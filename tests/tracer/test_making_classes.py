@@ -369,3 +369,75 @@ def test_a_class_that_is_left_behind_holds_plain_values(name):
 
     assert value_and_grad(f)(2.0) == (2.0, 1.0)
     assert type(read(vars(classes[0])["kept"])) is float
+
+
+def later_kind():
+    """Classes that get methods at the fifth call, which CPython asks when a class is made or subscripted."""
+
+    class Plugin:
+        pass
+
+    class Column:
+        pass
+
+    class Base:
+        gain = 3.0
+
+    alias = Column()
+
+    def made(x):
+        class Local(Plugin):
+            gain = 2.0
+
+        return x * Local.gain
+
+    def named(x):
+        class Row:
+            price = alias
+
+        return x * getattr(Row, "factor", 1.0)
+
+    def of_bases(x):
+        try:
+
+            class Local(alias):
+                pass
+
+            return x * Local.gain
+        except TypeError:
+            return x * x
+
+    def subscripted(x):
+        try:
+            return x * Base[3]
+        except TypeError:
+            return x * x
+
+    def in_c(x):
+        return x * type("Local", (Plugin,), {"gain": 2.0}).gain
+
+    def change():
+        Plugin.__init_subclass__ = classmethod(lambda cls: setattr(cls, "gain", 6.0))
+        Column.__set_name__ = lambda self, owner, name: setattr(owner, "factor", 5.0)
+        Column.__mro_entries__ = lambda self, bases: (Base,)
+        Base.__class_getitem__ = classmethod(lambda cls, n: float(n))
+
+    return {
+        "made": made,
+        "named": named,
+        "of_bases": of_bases,
+        "subscripted": subscripted,
+        "in_c": in_c,
+    }, change
+
+
+@pytest.mark.parametrize("name", ["made", "named", "of_bases", "subscripted", "in_c"])
+def test_what_the_making_of_a_class_asks_may_come_later(name):
+    functions, change = later_kind()
+    f = functions[name]
+    both = value_and_grad(f)
+    for k in range(8):
+        if k == 5:
+            change()
+        assert both(1.0 + k)[0] == f(1.0 + k)
+    assert f(2.0) != later_kind()[0][name](2.0)
