@@ -99,7 +99,7 @@ def reshape_method(a, *shape, order="C", **options):
     return a.reshape(*shape, order=order, **options), pullback
 
 
-@rrule(np.ravel, *methods("ravel"), *methods("flatten"))
+@rrule(np.ravel, *methods("ravel"))
 def ravel(a, order="C"):
     back = reshaped(a, order)
 
@@ -107,6 +107,16 @@ def ravel(a, order="C"):
         return (unbroadcast(back(dz), a),)
 
     return np.ravel(a, order), pullback
+
+
+@rrule(*methods("flatten"))
+def flatten(a, order="C"):  # always a copy
+    back = reshaped(a, order)
+
+    def pullback(dz):
+        return (unbroadcast(back(dz), a),)
+
+    return a.flatten(order), pullback
 
 
 @rrule(np.squeeze, *methods("squeeze"))

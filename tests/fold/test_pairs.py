@@ -81,9 +81,12 @@ def test_a_rule_called_with_plain_values(module):
         if rule is None or rule.kind != RRULE or rule.function is None or not rule.pure:
             continue
         with np.errstate(all="ignore"):
-            expected = fn(*copy.deepcopy(args), **kwargs)
-            value, back = rule.function(*copy.deepcopy(args), **kwargs)
+            given, own = copy.deepcopy(args), copy.deepcopy(args)
+            expected = fn(*given, **kwargs)
+            value, back = rule.function(*own, **kwargs)
             wrong = difference(value, expected) or laid_otherwise(value, expected)
+            if not wrong and shared(value, own) != shared(expected, given):
+                wrong = f"shares memory: {shared(value, own)} for {shared(expected, given)}"
             if not leaves(expected):
                 continue
             dz = random_like(expected, np.random.default_rng(case.seed))
@@ -94,6 +97,17 @@ def test_a_rule_called_with_plain_values(module):
         if wrong:
             failed.append(f"{case.name}: {wrong}")
     assert not failed, f"{len(failed)} cases:\n" + "\n".join(failed[:10])
+
+
+def arrays_in(x):
+    if isinstance(x, np.ndarray):
+        return [x]
+    return [z for y in x for z in arrays_in(y)] if isinstance(x, (tuple, list)) else []
+
+
+def shared(value, args):
+    """Which arrays of a value lie in the memory of which arguments, or are these."""
+    return [(x is y, np.may_share_memory(x, y)) for x in arrays_in(value) for y in arrays_in(args)]
 
 
 def laid_otherwise(value, expected):
