@@ -172,12 +172,20 @@ def sign_(x, **options):
     return z, pullback
 
 
-@rrule(np.conjugate, *methods("conjugate"), *methods("conj"))
+@rrule(np.conjugate)
 def conjugate(x, **options):
     def pullback(dz):
         return (unbroadcast(np.conjugate(dz), x),)
 
     return np.conjugate(x, **options), pullback
+
+
+@rrule(*methods("conjugate"), *methods("conj"))
+def conjugate_method(x, *args):
+    def pullback(dz):
+        return (unbroadcast(np.conjugate(dz), x), *(None for _ in args))
+
+    return x.conjugate(*args), pullback  # which is ``x`` itself, if it is real
 
 
 @rrule(np.real)

@@ -546,6 +546,42 @@ def test_tuples_from_outside_are_themselves() -> None:
         assert pullback(constant, x, n, pair)[0] is constant(x, n, pair)
 
 
+NOT_ASKED = (
+    "base byteswap dump fill partition put resize setfield setflags sort tofile itemset".split()
+)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3, 2)])
+def test_in_whose_memory_results_lie(shape: tuple[int, ...]) -> None:
+    """As with NumPy: copies are copies, views views, and what is the argument itself is it."""
+    asked = 0
+    for name in (x for x in vars(np.ndarray) if x[0] != "_" and x not in NOT_ASKED):
+        start = np.arange(1.0, 1.0 + math.prod(shape)).reshape(shape)
+        try:
+            member = getattr(start, name)
+            made = member() if callable(member) else member
+        except (TypeError, ValueError):
+            continue
+        if type(made) is not np.ndarray or made.dtype != float:
+            continue
+        call = "()" if callable(member) else ""
+        source = f"def f(v, n):\n h = v * v\n for i in range(n): h = h * v\n return v.{name}{call}, h, h.{name}{call}"
+        scope: dict[str, Any] = {}
+        exec(source, scope)
+        clear_cache()
+        for k in range(6):
+            v = start.copy()
+            wanted, h, last = scope["f"](v, k % 3)
+            (found, own, other), back = pullback(scope["f"], v, k % 3)
+            for x, y, mine, theirs in ((found, wanted, v, v), (other, last, own, h)):
+                assert_same(x, y)
+                assert (x is mine) is (y is theirs), name
+                assert np.may_share_memory(x, mine) is np.may_share_memory(y, theirs), name
+                assert x.flags.writeable is y.flags.writeable, name
+        asked += type(back) is Deferred
+    assert asked > 8
+
+
 def test_constant_tuples_among_others() -> None:
     def f(x: float, n: int) -> Any:
         t, u = 1.0, 2.0
