@@ -334,6 +334,26 @@ def test_an_aux_is_written_to() -> None:
     close(back(dy), flat(dy))
 
 
+def test_what_was_drawn_is_written_to() -> None:
+    drawing = np.random.default_rng(2)
+
+    def f(x: np.ndarray) -> tuple[Any, Any]:
+        noise = drawing.normal(size=3)
+        t = np.exp(-x)
+        while t.sum() < 20.0:
+            t = t * 1.5 if t.sum() < 5.0 else np.exp(t * 0.5)
+        return noise, t * noise * x
+
+    rng = np.random.default_rng(1)
+    for _ in range(15):
+        value, back = pullback(f, rng.uniform(0.1, 2.0, 3))
+    assert type(back) is Deferred
+    dy = np.zeros(3), np.array([1.0, -2.0, 0.5])
+    expected = back(dy)
+    value[0][:] = 100.0
+    close(back(dy), expected)
+
+
 def test_what_it_read_outside_is_written_to() -> None:
     value, back, flat, _ = warmed(scaled, 1)
     dy = np.ones(3)

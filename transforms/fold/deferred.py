@@ -70,7 +70,7 @@ class Deferred(Multiplied):
         self.held, self.before = held, taken(held)
         self.args, (self.value, _) = self.before[0], self.before[2]
         self.back = back
-        self.drawn = drawn
+        self.drawn = taken(list(drawn))
         self.lock = threading.Lock()  # the reverse part has variables that its calls share
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
