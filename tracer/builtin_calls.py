@@ -6,6 +6,7 @@ import _thread
 import abc
 import builtins
 import collections
+import copy
 import functools
 import gc
 import importlib
@@ -1163,9 +1164,29 @@ def _number_copy(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return args[0]
 
 
-@handles(np.ndarray.__copy__, np.ndarray.__deepcopy__)
+@handles(np.ndarray.__copy__)
 def _array_copy(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return call(tracer, site, np.ndarray.copy, (args[0], "K"), {})
+
+
+@handles(np.ndarray.__deepcopy__)
+def _array_deepcopy(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    array = args[0]
+    kind = plain_of(array).dtype
+    made = call(tracer, site, np.ndarray.copy, (array, "K"), {})
+    if not kind.hasobject:
+        return made
+    if kind.names is not None:
+        raise TraceError(
+            f"{places.blame(site)}: an array of records with objects in them is copied with all that they hold\n"
+            "copy the objects one by one (copy.deepcopy), or keep them in a list"
+        )
+    memo = args[1] if len(args) > 1 else {}
+    for index in np.ndindex(plain_of(array).shape):
+        item = protocols.get_item(tracer, site, array, index)
+        copied = call(tracer, site, copy.deepcopy, (item, memo), {})
+        protocols.set_item(tracer, site, made, index, copied)
+    return made
 
 
 def is_followed(array: Any) -> bool:

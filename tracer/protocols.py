@@ -228,7 +228,9 @@ def drawn(tracer: Tracer, value: Any, made: dict[int, Any] | None = None) -> Any
         return plain
     if isinstance(value, dict):
         made[id(value)] = table = {}
-        table.update({plain_key(k): drawn(tracer, x, made) for k, x in value.items()})
+        # Whoever makes the string asks a method of the user's: here it would be asked twice.
+        items = dict.items if is_python(static(type(value), "items")) else type(value).items
+        table.update({plain_key(k): drawn(tracer, x, made) for k, x in items(value)})
         return table
     return value
 

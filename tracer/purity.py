@@ -15,6 +15,8 @@ from .places import module_of
 # Functions in C that leave containers as they are, by the first part of their module's name.
 LOOKING = frozenset("_json _pickle _struct _io time random _random numpy logging".split())
 
+RUNNING = ("shuffle", "sleep", "load", "loads")  # of these, but for what they change or run
+
 
 def may_change(fn: Any) -> bool:
     """Whether a callable may change a container that it is given: one in C of which nothing is known."""
@@ -28,7 +30,7 @@ def looks_only(fn: Any) -> bool:
     owner = getattr(fn, "__self__", None)
     module = module_of(fn) or type(owner if owner is not None else fn).__module__
     looking = str(module).partition(".")[0] in LOOKING
-    return looking and attribute(fn, "__name__") not in ("shuffle", "sleep")
+    return looking and attribute(fn, "__name__") not in RUNNING
 
 
 # Modules in C of which no function waits, or calls what is the user's; and those of others that do not.

@@ -1,6 +1,9 @@
 """Code of the user's that CPython runs by itself: classes that are raised, the names of a module, the body of one."""
 
 import collections
+import copy
+import json
+import pickle
 import sys
 import types
 import warnings
@@ -9,7 +12,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import NoRuleError, jit, pullback, value_and_grad
+from wengert import NoRuleError, TraceError, jit, pullback, value_and_grad
 
 count = {"made": 0, "w": 1.0}
 STEP = 1e-6
@@ -390,3 +393,58 @@ def rotated(x):
 
 def test_the_index_of_an_object_is_asked_as_the_function_would():
     check_calls(rotated)
+
+
+class Unpickled:
+    def __getstate__(self):
+        return {"v": 2}
+
+    def __setstate__(self, state):
+        count["made"] += 1
+
+
+class Document(dict):
+    def items(self):
+        count["made"] += 1
+        return dict.items(self)
+
+
+def state_that_is_set(x):
+    before = count["made"]
+    pickle.loads(pickle.dumps(Unpickled()))
+    return x * (count["made"] - before)
+
+
+def items_that_are_encoded(x):
+    before = count["made"]
+    text = json.dumps([Document(a=1)])
+    return x * (count["made"] - before) + len(text)
+
+
+@pytest.mark.parametrize("f", [state_that_is_set, items_that_are_encoded])
+def test_what_c_code_runs_once(f):
+    check_calls(f)
+
+
+GRID = np.empty(2, dtype=object)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_deep_copies_of_arrays_of_objects(on):
+    def f(x):
+        mine, other = copy.deepcopy(GRID), copy.deepcopy({"grid": GRID})["grid"]
+        mine[0].append(3.0)
+        other[1][0] = 5.0
+        return x * len(GRID[0]) + GRID[1][0] * mine[1][0]
+
+    GRID[0], GRID[1] = [1.0], [2.0]
+    with jit(on):
+        for k in range(6):
+            assert value_and_grad(f)(1.0 + k) == (5.0 + k, 1.0)
+            assert [*GRID] == [[1.0], [2.0]]
+
+
+def test_deep_copies_of_records_of_objects():
+    records = np.zeros(2, dtype=[("a", float), ("b", object)])
+    with pytest.raises(TraceError, match="records with objects"):
+        value_and_grad(lambda x: (copy.deepcopy(records), x)[1])(1.0)
