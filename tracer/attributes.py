@@ -374,7 +374,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         return load_function(tracer, site, obj, name)
     if kind is types.ModuleType:
         own = tracer.modules.get(id(obj))
-        if asks_users(obj, name) and (own is None or name not in own):
+        if name not in obj.__dict__ and asks_users(obj, name) and (own is None or name not in own):
             return asked(tracer, site, obj, name)
         value = own[name] if own is not None and name in own else getattr(obj, name)
         place = None
