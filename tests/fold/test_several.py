@@ -620,8 +620,17 @@ def test_constant_tuples_among_others() -> None:
         value, given = kept(x, n)
         return value, {"given": given}
 
+    def given(x: float, n: int, pair: Any) -> Any:
+        for _ in range(n):
+            x = x * x if x < 3.0 else x - 1.0
+        return x, pair
+
+    def handed(x: float, n: int) -> Any:
+        return given(x, n, (0.5, 0.75))
+
     for i in range(16):
         args = 0.4 + 0.1 * i, i % 5
+        assert pullback(handed, *args)[0][1] is handed(*args)[1]
         assert pullback(f, *args)[0][1] is f(*args)[1]
         assert pullback(kept, *args, has_aux=True)[2] is kept(*args)[1]
         assert pullback(aux, *args, has_aux=True)[2]["given"] is kept(*args)[1]

@@ -14,7 +14,7 @@ from ..box import Box
 from ..handlers import handlers
 from ..kinds import is_one_of, keyword_defaults
 from . import equivalents
-from .basics import plain, refuse
+from .basics import is_constant, plain, refuse
 from .recorder import Passing, Recorder
 from .region import FLOATS
 
@@ -55,6 +55,7 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
     if lacks(fn, args, kwargs):  # which a default might give one day
         return refuse(f"{fn.__name__} is called without an argument that it needs")
     recorder.tuples.update(constant_tuples(code))
+    recorder.tuples.update([len(x) for x in args if type(x) is tuple and x and is_constant(x)])
     twin = twin_of(recorder, fn)
     shared = not kwargs and code.co_filename == SHARED
     return recorder.call(key, twin, lambda *given: twin(*given, **kwargs), args, shared)
